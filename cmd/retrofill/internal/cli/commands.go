@@ -1,0 +1,32 @@
+package cli
+
+import "github.com/urfave/cli/v2"
+
+// commands lists every command. Where help shows one is said in sections.
+func commands(env *Env) []*cli.Command {
+	return []*cli.Command{
+		initCommand(env), schemaCommand(env), paramsCommand(env),
+		datesCommand(env), validateCommand(env), lsCommand(env), showCommand(env),
+		planCommand(env), backfillCommand(env), applyCommand(env),
+		statusCommand(env), logsCommand(env), codeCommand(env), historyCommand(env),
+		completionCommand(env), versionCommand(env), helpCommand(env),
+	}
+}
+
+// section is a part of the help's list of commands.
+type section struct {
+	Title    string
+	Commands []string
+}
+
+// sections is the order of commands in help and docs. A command that is not
+// listed here is shown under the last title.
+func sections() []section {
+	return []section{
+		{"Start", []string{"demo", "init"}},
+		{"Look at a project", []string{"validate", "ls", "show", "params", "dates", "schema"}},
+		{"Plan and run", []string{"plan", "backfill", "apply"}},
+		{"See what happened", []string{"status", "logs", "code", "history"}},
+		{"More", []string{"completion", "version", "help"}},
+	}
+}

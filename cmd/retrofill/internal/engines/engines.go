@@ -1,0 +1,127 @@
+// Package engines lists the SQL engines that this program was built with. It
+// is apart from the command line so that only the program itself links their
+// drivers.
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/retrofill/retrofill/cmd/retrofill/internal/cli"
+	"github.com/retrofill/retrofill/executors"
+	"github.com/retrofill/retrofill/executors/duckdb"
+	"github.com/retrofill/retrofill/modeling"
+	"github.com/retrofill/retrofill/modeling/diag"
+)
+
+// Open opens an engine of a project. Errors: diagnostics unknown_engine_type,
+// missing_secret, missing_database, unusable_database; and errors that wrap
+// executors.ErrLocked.
+func Open(ctx context.Context, e modeling.Engine, o cli.EngineOptions) (executors.Engine, error) {
+	switch e.Type {
+	case "duckdb":
+		path, err := resolve(e.Path, o)
+		if err != nil {
+			return nil, err
+		}
+		if path != "" && path != ":memory:" && !filepath.IsAbs(path) {
+			path = filepath.Join(o.Dir, path)
+		}
+		eng, err := duckdb.Open(ctx, duckdb.Options{
+			Path: path, Create: o.Create, ReadOnly: o.ReadOnly, Connections: o.Connections,
+			MemoryLimit: e.Options["memory_limit"],
+		})
+		if err != nil {
+			return nil, problem(e, err)
+		}
+		return eng, nil
+	}
+	return nil, diag.Errorf("unknown_engine_type", "engine %s has the type %q, which this program cannot run", e.Name, e.Type).
+		At(e.Pos).WithHint("known types: duckdb")
+}
+
+// problem tells a failed opening to people; a held file stays an error that
+// wraps executors.ErrLocked.
+func problem(e modeling.Engine, err error) error {
+	if errors.Is(err, executors.ErrLocked) {
+		return err
+	}
+	text := strings.TrimPrefix(err.Error(), "duckdb: ")
+	if errors.Is(err, fs.ErrNotExist) {
+		return diag.Errorf("missing_database", "the database of engine %s is not there", e.Name).At(e.Pos).
+			WithDetail("%s", text).WithHint("correct the path, or run a backfill: it makes the file")
+	}
+	return diag.Errorf("unusable_database", "the database of engine %s cannot be opened", e.Name).At(e.Pos).
+		WithDetail("%s", text).WithHint("check the path, the permissions and the free space of its folder")
+}
+
+// NewParser gives DuckDB's SQL parser.
+func NewParser() (cli.Parser, error) {
+	p, err := duckdb.NewParser()
+	if err != nil {
+		return nil, fmt.Errorf("engines: open the SQL parser: %w", err)
+	}
+	return p, nil
+}
+
+// Version gives the version of the embedded engine, "" if it cannot be had.
+func Version(ctx context.Context) (v string, err error) {
+	eng, err := duckdb.Open(ctx, duckdb.Options{})
+	if err != nil {
+		return "", fmt.Errorf("engines: open DuckDB: %w", err)
+	}
+	defer func() { err = errors.Join(err, eng.Close()) }()
+	return eng.Version(ctx)
+}
+
+// resolve replaces ${env:NAME} and ${file:PATH} in a text that is such a
+// reference as a whole or holds some.
+func resolve(text string, o cli.EngineOptions) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		ref, after, closed := strings.Cut(rest, "}")
+		kind, name, ok := strings.Cut(ref, ":")
+		if !closed || !ok || !slices.Contains([]string{"env", "file"}, kind) {
+			out.WriteString("${")
+			text = rest
+			continue
+		}
+		value, err := secret(kind, name, o)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(value)
+		text = after
+	}
+}
+
+func secret(kind, name string, o cli.EngineOptions) (string, error) {
+	if kind == "env" {
+		if v := o.Getenv(name); v != "" {
+			return v, nil
+		}
+		return "", diag.Errorf("missing_secret", "the environment variable %s is not set", name).
+			WithHint("set it: an engine of the project takes its connection from it")
+	}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(o.Dir, path)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", diag.Errorf("missing_secret", "the file %s cannot be read", name).WithDetail("%v", err).
+			WithHint("an engine of the project takes its connection from it")
+	}
+	return strings.TrimSpace(string(b)), nil
+}

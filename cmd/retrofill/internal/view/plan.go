@@ -1,0 +1,294 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/planner/plan"
+)
+
+// PlanOptions say how much of a plan is shown.
+type PlanOptions struct {
+	SQL bool // with every statement
+}
+
+// Plan writes a plan for people: what will be refreshed and why, what is left
+// out, what it costs. It reads the plan only.
+func Plan(w io.Writer, p *plan.Plan, o PlanOptions) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "backfill %s · environment %s · %s · %s, %s, %s\n",
+		p.Backfill, p.Environment, engineText(p.Engine), count(len(p.Dates), "date"), count(len(p.Groups), "group"), orderText(p.Order))
+	fmt.Fprintf(&b, "  %s\n\n", Ranges(sortedDates(p.Dates)))
+	for i := range p.Nodes {
+		planNode(&b, p, &p.Nodes[i])
+	}
+	b.WriteString(recommendedText(p))
+	b.WriteString(leftOutText(p))
+	fmt.Fprintf(&b, "\n  %s\n", estimateText(p))
+	if o.SQL {
+		b.WriteString("\n")
+		planSQL(&b, p)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("view: write plan: %w", err)
+	}
+	return nil
+}
+
+func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
+	written, total := 0, n.FieldCount
+	for _, f := range n.Fields {
+		if f.Written {
+			written++
+		}
+	}
+	var facts []string
+	if n.Writes != nil {
+		if n.Whole {
+			facts = append(facts, fmt.Sprintf("all %s", count(total, "field")))
+		} else {
+			facts = append(facts, fmt.Sprintf("%d of %s", written, count(total, "field")))
+		}
+		facts = append(facts, count(len(n.Writes), "node"))
+	}
+	real, dry := 0, 0
+	for _, s := range n.Steps {
+		if s.Strategy == plan.DryRun {
+			dry += s.Instances
+		} else {
+			real += s.Instances
+		}
+	}
+	facts = append(facts, count(real, "instance"))
+	if dry > 0 {
+		facts = append(facts, fmt.Sprintf("%d dry-run", dry))
+	}
+	fmt.Fprintf(b, "  %-40s %s\n", n.Name, strings.Join(facts, ", "))
+	if n.Why != "" {
+		fmt.Fprintf(b, "    why                  %s\n", n.Why)
+	}
+	for _, w := range n.Writes {
+		because := n.Because
+		if because != "" {
+			because = " (" + because + ")"
+		}
+		fmt.Fprintf(b, "    %-20s %s%s\n", w.Node, actionText(w.Action), because)
+		for _, group := range groupFields(n, w) {
+			fmt.Fprintf(b, "      %-18s %s\n", strings.Join(group.names, ", "), group.because)
+		}
+	}
+	if n.Writes == nil && n.Because != "" {
+		fmt.Fprintf(b, "    %-20s %s\n", n.Strategy, n.Because)
+	}
+	for _, s := range n.Steps {
+		if s.Strategy == plan.DryRun {
+			fmt.Fprintf(b, "    dry-run              %s: %s\n", count(s.Instances, "instance"), s.Because)
+		}
+	}
+	for _, e := range n.Needs {
+		if e.Kind == "self" || e.Kind == "cross_cycle" {
+			fmt.Fprintf(b, "    needs                %s, %s (%s)\n", e.Node, edgeText(p, e), e.Because)
+		}
+	}
+}
+
+type fieldGroup struct {
+	names   []string
+	because string
+}
+
+// groupFields gathers the fields of a write that share their reason.
+func groupFields(n *plan.Node, w plan.Write) []fieldGroup {
+	var out []fieldGroup
+	for _, f := range n.Fields {
+		if !slices.Contains(f.Nodes, w.Node) {
+			continue
+		}
+		why := f.Because
+		if why == "" {
+			why = strings.Join(f.Reasons, ", ")
+		}
+		i := slices.IndexFunc(out, func(g fieldGroup) bool { return g.because == why })
+		if i < 0 {
+			out = append(out, fieldGroup{because: why})
+			i = len(out) - 1
+		}
+		out[i].names = append(out[i].names, f.Name)
+	}
+	return out
+}
+
+func edgeText(p *plan.Plan, e plan.Edge) string {
+	if e.Map == nil || *e.Map >= len(p.SlotMaps) || len(p.SlotMaps[*e.Map].Runs) == 0 {
+		return "same date"
+	}
+	lo, hi := 0, 0
+	for i, r := range p.SlotMaps[*e.Map].Runs {
+		if i == 0 {
+			lo, hi = r.Lo, r.Hi
+		}
+		lo, hi = min(lo, r.Lo), max(hi, r.Hi)
+	}
+	if lo == hi {
+		return fmt.Sprintf("date %+d", lo)
+	}
+	return fmt.Sprintf("dates %+d to %+d", lo, hi)
+}
+
+func recommendedText(p *plan.Plan) string {
+	var b strings.Builder
+	for _, r := range p.Recommended {
+		state := "not taken"
+		if r.Taken {
+			state = "taken"
+		}
+		fmt.Fprintf(&b, "  recommended            %s.%s  %s (%s)", r.Table, r.Field, strings.ReplaceAll(r.Reason, "_", " "), state)
+		if r.Detail != "" {
+			b.WriteString(": " + r.Detail)
+		}
+		b.WriteString("\n")
+	}
+	if len(p.Recommended) == 0 {
+		b.WriteString("  recommended            none\n")
+	}
+	return b.String()
+}
+
+// maxLeftOut is the most nodes that are named; the rest is counted.
+const maxLeftOut = 10
+
+func leftOutText(p *plan.Plan) string {
+	var b strings.Builder
+	for i, l := range p.LeftOut {
+		if i == maxLeftOut {
+			fmt.Fprintf(&b, "  left out               … and %d more\n", len(p.LeftOut)-i)
+			break
+		}
+		fmt.Fprintf(&b, "  left out               %s  %s", l.Node, strings.ReplaceAll(l.Reason, "_", " "))
+		if l.Detail != "" {
+			b.WriteString(": " + l.Detail)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func estimateText(p *plan.Plan) string {
+	e := p.Estimate
+	parts := []string{count(e.Real, "instance")}
+	if e.DryRun > 0 {
+		parts = append(parts, count(e.DryRun, "dry-run success")+"es")
+		if e.DryRun == 1 {
+			parts[1] = "1 dry-run success"
+		}
+	}
+	parts = append(parts, count(e.Statements, "statement"))
+	if e.Rows >= 0 {
+		parts = append(parts, Number(e.Rows)+" rows estimated from the ledger")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func planSQL(b *strings.Builder, p *plan.Plan) {
+	for _, s := range p.Prepare {
+		fmt.Fprintf(b, "-- prepare\n%s;\n", s)
+	}
+	for _, s := range p.Publish {
+		fmt.Fprintf(b, "-- publish\n%s;\n", s)
+	}
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		for _, st := range n.Steps {
+			if len(st.Statements) == 0 && len(st.Command) == 0 {
+				continue
+			}
+			fmt.Fprintf(b, "\n-- %s, %s of %s\n", st.ID, st.Strategy, n.Name)
+			for _, name := range sortedKeys(n.Params) {
+				fmt.Fprintf(b, "--   ${%s} = %s\n", name, strings.ReplaceAll(n.Params[name].Value, "\n", " "))
+			}
+			if len(st.Command) > 0 {
+				fmt.Fprintf(b, "%q\n", st.Command)
+			}
+			for _, s := range st.Statements {
+				fmt.Fprintf(b, "-- %s\n%s;\n", s.Role, s.SQL)
+			}
+			for _, r := range st.Verify {
+				fmt.Fprintf(b, "-- verify %s %s", r.Fact, strings.ReplaceAll(r.Kind, "_", " "))
+				if r.Other != "" {
+					fmt.Fprintf(b, " %s", r.Other)
+				}
+				fmt.Fprintf(b, ", else %s\n", r.Code)
+			}
+		}
+	}
+}
+
+func actionText(s plan.Strategy) string {
+	switch s {
+	case plan.Column:
+		return "column refresh"
+	case plan.Rewrite:
+		return "rewrite"
+	}
+	return string(s)
+}
+
+func engineText(e plan.EngineRef) string {
+	name := map[string]string{"duckdb": "DuckDB", "postgres": "PostgreSQL", "trino": "Trino"}[e.Type]
+	if name == "" {
+		name = e.Type
+	}
+	if e.Path != "" {
+		return name + " " + e.Path
+	}
+	return name + " " + e.Name
+}
+
+func orderText(o string) string {
+	if o == "desc" {
+		return "descending"
+	}
+	return "ascending"
+}
+
+func sortedDates(dates []bizdate.Date) []bizdate.Date {
+	out := slices.Clone(dates)
+	slices.Sort(out)
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// count writes a number with its noun: 1 date, 365 dates.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		return Number(int64(n)) + " " + noun
+	}
+	return Number(int64(n)) + " " + noun + "s"
+}
+
+// Number writes an integer with thousands separators.
+func Number(n int64) string {
+	s := fmt.Sprint(n)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}

@@ -1,0 +1,2 @@
+SELECT c.customer_id, c.country, c.country <> 'DE' AS is_export
+FROM src.customers c

@@ -1,0 +1,94 @@
+package sqlast
+
+import (
+	"sort"
+	"strings"
+)
+
+// Nullability of a column. Unknown is treated as nullable where a rule needs
+// the column to be never NULL, and as not null where ties are looked for.
+type Nullability string
+
+// The nullabilities.
+const (
+	NullUnknown Nullability = ""
+	NotNull     Nullability = "not null"
+	Nullable    Nullability = "nullable"
+)
+
+// Column is a declared column of a table.
+type Column struct {
+	Name        string      `json:"name"`
+	Type        string      `json:"type,omitempty"` // engine type, "" unknown
+	Nullability Nullability `json:"nullability,omitempty"`
+}
+
+// Table is what the splitter knows of a table.
+type Table struct {
+	Name    string     `json:"name"` // as a definition writes it, e.g. src.orders
+	Columns []Column   `json:"columns"`
+	Unique  [][]string `json:"unique,omitempty"` // each a unique key: column names
+	Logical bool       `json:"logical,omitempty"`
+}
+
+// column finds a column by name, without letter case.
+func (t *Table) column(name string) (Column, bool) {
+	for _, c := range t.Columns {
+		if strings.EqualFold(c.Name, name) {
+			return c, true
+		}
+	}
+	return Column{}, false
+}
+
+func (t *Table) columnNames() []string {
+	out := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		out[i] = c.Name
+	}
+	return out
+}
+
+// Schema is the tables a definition may name. It is read-only once made and
+// may be shared.
+type Schema struct {
+	tables map[string]*Table
+	names  []string
+}
+
+// NewSchema makes a schema. Of two tables of one name the last one counts.
+func NewSchema(tables ...Table) *Schema {
+	s := &Schema{tables: make(map[string]*Table, len(tables))}
+	for i := range tables {
+		t := &tables[i]
+		k := tableKey(identParts(t.Name))
+		if _, ok := s.tables[k]; !ok {
+			s.names = append(s.names, t.Name)
+		}
+		s.tables[k] = t
+	}
+	sort.Strings(s.names)
+	return s
+}
+
+func tableKey(parts []string) string {
+	return strings.ToLower(strings.Join(parts, "\x00"))
+}
+
+// Lookup finds a table by its qualified name, without letter case.
+func (s *Schema) Lookup(name string) (*Table, bool) { return s.lookup(identParts(name)) }
+
+func (s *Schema) lookup(parts []string) (*Table, bool) {
+	if s == nil {
+		return nil, false
+	}
+	t, ok := s.tables[tableKey(parts)]
+	return t, ok
+}
+
+// SchemaSnapshot is the tables that one definition reads, as they were when it
+// was analysed; with the Definition it lets a newer parser judge it again.
+type SchemaSnapshot []Table
+
+// Schema makes the snapshot usable for Split.
+func (s SchemaSnapshot) Schema() *Schema { return NewSchema(s...) }

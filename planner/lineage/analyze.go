@@ -1,0 +1,479 @@
+package lineage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/retrofill/retrofill/modeling"
+	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/modeling/diag"
+	"github.com/retrofill/retrofill/modeling/load"
+	"github.com/retrofill/retrofill/modeling/param"
+	"github.com/retrofill/retrofill/modeling/sqlast"
+)
+
+// SourceTable is what the engine knows of a source.
+type SourceTable struct {
+	Columns []sqlast.Column
+	Keys    [][]string
+}
+
+// Deps is what analysing works with.
+type Deps struct {
+	Project     *modeling.Project
+	Environment string
+	// EngineType picks the engine's variant of a SELECT where there is one.
+	EngineType string
+	Overrides  []param.Declared // --param
+	Parser     sqlast.Parser
+	Cache      Cache
+	// Source asks the engine for a source's columns; false when it has none.
+	Source func(ctx context.Context, table string) (SourceTable, bool, error)
+}
+
+// builder is a Model in the making.
+type builder struct {
+	deps          Deps
+	dialect       param.Dialect
+	projectParams []param.Declared
+	model         *Model
+	defs          []sqlast.Definition // by node before sorting; zero for tasks
+	tables        [][]string          // names that each SELECT reads
+	schema        map[string]sqlast.Table
+}
+
+// Analyze analyses every table and task of a project. Problems of a node are
+// kept with the node; those that make the whole model unusable (an unknown
+// zone, a circle of tables) are in Model.Diagnostics. The error is for
+// failures of the engine.
+func Analyze(ctx context.Context, deps Deps) (*Model, error) {
+	b := &builder{deps: deps, projectParams: Declared(deps.Project.Params), schema: map[string]sqlast.Table{}}
+	b.model = &Model{Project: deps.Project, index: map[string]int{}, outputs: map[string]int{}, Sources: map[string]sqlast.Table{}}
+	var diags diag.List
+	if b.dialect, diags = param.ParseDialect(deps.Project.Dialect); diags.HasErrors() {
+		b.model.Diagnostics = append(b.model.Diagnostics, diags...)
+	}
+	zone, err := bizdate.LoadZone(deps.Project.Zone)
+	if err != nil {
+		b.model.Diagnostics = append(b.model.Diagnostics, diag.Errorf("bad_zone", "%v", err))
+		zone, err = bizdate.LoadZone("UTC")
+		if err != nil {
+			return nil, fmt.Errorf("lineage: load zone: %w", err)
+		}
+	}
+	b.model.Zone = zone
+	b.collect()
+	b.readTables(ctx)
+	if err := b.sources(ctx); err != nil {
+		return nil, err
+	}
+	levels := b.order()
+	for _, level := range levels {
+		b.split(ctx, level)
+	}
+	for _, n := range b.model.Nodes {
+		b.inputs(n)
+		n.Diagnostics.Sort()
+	}
+	return b.model, nil
+}
+
+// collect makes a node of every table and task, with its parameters,
+// schedule, partitions and definition.
+func (b *builder) collect() {
+	p := b.deps.Project
+	for _, t := range p.Tables {
+		n := &Node{Name: t.Name, Kind: t.Kind, Table: t}
+		b.nodeParams(n)
+		b.schedule(n)
+		parts, diags := b.partition(n.Params, t.Partition)
+		n.Partition = parts
+		n.Diagnostics = append(n.Diagnostics, diags...)
+		b.model.Nodes = append(b.model.Nodes, n)
+		b.defs = append(b.defs, b.definition(n))
+	}
+	for _, t := range p.Tasks {
+		n := &Node{Name: t.Name, Kind: t.Kind, Task: t}
+		b.nodeParams(n)
+		b.schedule(n)
+		b.model.Nodes = append(b.model.Nodes, n)
+		b.defs = append(b.defs, sqlast.Definition{})
+	}
+	b.reindex()
+}
+
+func (b *builder) reindex() {
+	clear(b.model.index)
+	clear(b.model.outputs)
+	for i, n := range b.model.Nodes {
+		n.Position = i
+		b.model.index[strings.ToLower(n.Name)] = i
+		if n.Task != nil {
+			for _, o := range n.Task.Outputs {
+				b.model.outputs[strings.ToLower(o.Table)] = i
+			}
+		}
+	}
+}
+
+// definition gives what defines a table's logic: the SELECT of the engine,
+// the key, and the meaning of every parameter that the text may use.
+func (b *builder) definition(n *Node) sqlast.Definition {
+	t := n.Table
+	sql := t.SQL
+	if v, ok := t.SQLByEngine[b.deps.EngineType]; ok {
+		sql = v
+	}
+	d := sqlast.Definition{SQL: sql, File: t.SQLFile, Key: t.Key, Params: map[string]string{}}
+	used := strings.ToLower(sql)
+	for _, p := range n.Params.Params() {
+		if p.Verbatim {
+			d.Verbatim = append(d.Verbatim, p.Name)
+			continue
+		}
+		if p.Expr != nil && strings.Contains(used, "${"+strings.ToLower(p.Name)+"}") {
+			d.Params[p.Name] = p.Expr.Canonical()
+		}
+	}
+	return d
+}
+
+// remembering is a Parser that parses each text once.
+type remembering struct {
+	parser sqlast.Parser
+	trees  map[string]sqlast.ParseResult
+}
+
+// ParseSelects parses the texts that were not parsed before in one call.
+func (r *remembering) ParseSelects(ctx context.Context, sqls []string) ([]sqlast.ParseResult, error) {
+	var open []string
+	for _, s := range sqls {
+		if _, ok := r.trees[s]; !ok && !slices.Contains(open, s) {
+			open = append(open, s)
+		}
+	}
+	if len(open) > 0 {
+		got, err := r.parser.ParseSelects(ctx, open)
+		if err != nil {
+			return nil, err
+		}
+		if len(got) != len(open) {
+			return nil, fmt.Errorf("lineage: parse: %d trees for %d texts", len(got), len(open))
+		}
+		for i, s := range open {
+			r.trees[s] = got[i]
+		}
+	}
+	out := make([]sqlast.ParseResult, len(sqls))
+	for i, s := range sqls {
+		out[i] = r.trees[s]
+	}
+	return out, nil
+}
+
+// readTables finds the names of the tables that each SELECT reads.
+func (b *builder) readTables(ctx context.Context) {
+	b.deps.Parser = &remembering{parser: b.deps.Parser, trees: map[string]sqlast.ParseResult{}}
+	b.tables = make([][]string, len(b.model.Nodes))
+	var open []int
+	var defs []sqlast.Definition
+	for i, n := range b.model.Nodes {
+		if !n.IsTable() {
+			b.tables[i] = n.Task.Reads
+			continue
+		}
+		if v, ok := b.deps.Cache.Get(tablesKey(b.defs[i])); ok && json.Unmarshal(v, &b.tables[i]) == nil {
+			continue
+		}
+		open = append(open, i)
+		defs = append(defs, b.defs[i])
+	}
+	if len(open) == 0 {
+		return
+	}
+	names, diags := sqlast.Tables(ctx, b.deps.Parser, defs)
+	for k, i := range open {
+		b.tables[i] = names[k]
+		b.model.Nodes[i].Diagnostics = append(b.model.Nodes[i].Diagnostics, diags[k]...)
+		if v, err := json.Marshal(names[k]); err == nil && !diags[k].HasErrors() {
+			b.deps.Cache.Put(tablesKey(b.defs[i]), v)
+		}
+	}
+}
+
+func tablesKey(d sqlast.Definition) string {
+	return "tables-" + digest(fmt.Sprint(sqlast.FormatVersion), strings.Join(d.Verbatim, ","), d.SQL)
+}
+
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// sources puts the sources that anything reads into the schema: declared
+// columns, else the engine's.
+func (b *builder) sources(ctx context.Context) error {
+	wanted := map[string]string{}
+	for _, names := range b.tables {
+		for _, n := range names {
+			if _, logical := b.model.index[strings.ToLower(n)]; !logical {
+				wanted[strings.ToLower(n)] = n
+			}
+		}
+	}
+	keys := make([]string, 0, len(wanted))
+	for k := range wanted {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		t := sqlast.Table{Name: wanted[k]}
+		src := b.deps.Project.Source(wanted[k])
+		if src != nil {
+			t.Name = src.Table
+			t.Unique = append(t.Unique, src.Keys...)
+			for _, c := range src.Columns {
+				t.Columns = append(t.Columns, sqlast.Column{Name: c.Name, Type: c.Type})
+			}
+		}
+		if len(t.Columns) == 0 {
+			got, ok, err := b.deps.Source(ctx, t.Name)
+			if err != nil {
+				return fmt.Errorf("lineage: look up source %s: %w", t.Name, err)
+			}
+			if !ok && src == nil {
+				continue // unknown: reported where it is read
+			}
+			t.Columns = got.Columns
+			for _, key := range got.Keys {
+				if !slices.ContainsFunc(t.Unique, func(u []string) bool { return slices.Equal(u, key) }) {
+					t.Unique = append(t.Unique, key)
+				}
+			}
+		}
+		b.schema[k] = t
+		b.model.Sources[k] = t
+	}
+	return nil
+}
+
+// split analyses the tables of one level, from the cache where text and
+// tables are the same as before.
+func (b *builder) split(ctx context.Context, level []int) {
+	type job struct {
+		node int
+		key  string
+	}
+	var jobs []job
+	var defs []sqlast.Definition
+	tables := map[string]sqlast.Table{}
+	for _, i := range level {
+		n := b.model.Nodes[i]
+		if !n.IsTable() || n.Diagnostics.HasErrors() && b.tables[i] == nil {
+			continue
+		}
+		if !b.readable(n, i) {
+			continue
+		}
+		b.itself(ctx, n, i)
+		var reads []sqlast.Table
+		for _, name := range b.tables[i] {
+			if t, ok := b.schema[strings.ToLower(name)]; ok {
+				reads = append(reads, t)
+			}
+		}
+		key := analysisKey(b.defs[i], reads)
+		if v, ok := b.deps.Cache.Get(key); ok {
+			a := &sqlast.Analysis{}
+			if json.Unmarshal(v, a) == nil {
+				a.Definition.File = b.defs[i].File
+				b.done(n, a)
+				continue
+			}
+		}
+		for _, t := range reads {
+			tables[strings.ToLower(t.Name)] = t
+		}
+		jobs = append(jobs, job{i, key})
+		defs = append(defs, b.defs[i])
+	}
+	if len(jobs) == 0 {
+		return
+	}
+	list := make([]sqlast.Table, 0, len(tables))
+	for _, t := range tables {
+		list = append(list, t)
+	}
+	for k, r := range sqlast.SplitAll(ctx, b.deps.Parser, defs, sqlast.NewSchema(list...)) {
+		n := b.model.Nodes[jobs[k].node]
+		n.Diagnostics = append(n.Diagnostics, r.Diagnostics...)
+		if r.Analysis == nil {
+			continue
+		}
+		if v, err := json.Marshal(r.Analysis); err == nil && !r.Diagnostics.HasErrors() {
+			b.deps.Cache.Put(jobs[k].key, v)
+		}
+		b.done(n, r.Analysis)
+	}
+}
+
+func analysisKey(d sqlast.Definition, reads []sqlast.Table) string {
+	d.File = ""
+	def, err := json.Marshal(d)
+	tables, err2 := json.Marshal(reads)
+	if err != nil || err2 != nil {
+		return ""
+	}
+	return "analysis-" + digest(fmt.Sprint(sqlast.FormatVersion), string(def), string(tables))
+}
+
+// readable tells whether every table that a node reads is known, and reports
+// what is not: an unknown name with a suggestion, a source without columns, or
+// an upstream table that has problems of its own.
+func (b *builder) readable(n *Node, i int) bool {
+	ok := true
+	for _, name := range b.tables[i] {
+		k := strings.ToLower(name)
+		if up, logical := b.model.index[k]; logical {
+			if up != i && b.model.Nodes[up].Analysis == nil {
+				n.Diagnostics = append(n.Diagnostics, diag.Errorf("broken_upstream", "%s reads %s, which has problems of its own", n.Name, b.model.Nodes[up].Name).
+					At(diag.Pos{File: n.Table.SQLFile}).WithHint("mend %s first", b.model.Nodes[up].Name))
+				ok = false
+			}
+			continue
+		}
+		t, known := b.schema[k]
+		switch {
+		case !known:
+			n.Diagnostics = append(n.Diagnostics, diag.Errorf("unknown_table", "%s reads %q, which is no table of the project, no declared source and not in the engine", n.Name, name).
+				At(diag.Pos{File: n.Table.SQLFile, Line: lineOf(b.defs[i].SQL, name), Column: 1}).
+				WithHint("%s", diag.DidYouMean(name, b.knownTables(), "declare it under `sources` in retrofill.yml")))
+			ok = false
+		case len(t.Columns) == 0:
+			n.Diagnostics = append(n.Diagnostics, diag.Errorf("missing_source", "source %s is not in the engine and declares no columns", t.Name).
+				At(diag.Pos{File: n.Table.SQLFile, Line: lineOf(b.defs[i].SQL, name), Column: 1}).
+				WithHint("load the source first, or list its `columns` under `sources`"))
+			ok = false
+		}
+	}
+	return ok
+}
+
+// lineOf finds the line on which a name is first written, 1 if it is not
+// found as such.
+func lineOf(sql, name string) int {
+	i := strings.Index(strings.ToLower(sql), strings.ToLower(name))
+	if i < 0 {
+		return 1
+	}
+	return 1 + strings.Count(sql[:i], "\n")
+}
+
+func (b *builder) knownTables() []string {
+	out := b.model.Names()
+	for _, s := range b.deps.Project.Sources {
+		out = append(out, s.Table)
+	}
+	return out
+}
+
+// done takes an analysis over: fields, the table as readers see it, and what
+// the YAML says of fields.
+func (b *builder) done(n *Node, a *sqlast.Analysis) {
+	names := make([]string, len(a.Fields))
+	for i, f := range a.Fields {
+		names[i] = f.Name
+	}
+	n.Diagnostics = append(n.Diagnostics, load.CheckFields(n.Table, names)...)
+	load.CompleteFields(n.Table, names)
+	spell(n.Table, names)
+	n.Analysis = a
+	for _, f := range names {
+		c := sqlast.Column{Name: f}
+		if n.Table.IsKey(f) {
+			c.Nullability = sqlast.NotNull
+		}
+		n.Fields = append(n.Fields, c)
+	}
+	b.schema[strings.ToLower(n.Name)] = asRead(n, names)
+}
+
+// itself puts a table that reads itself into the schema before it is split,
+// with the fields that its text names.
+func (b *builder) itself(ctx context.Context, n *Node, i int) {
+	if !slices.ContainsFunc(b.tables[i], func(name string) bool { return strings.EqualFold(name, n.Name) }) {
+		return
+	}
+	key := "names-" + tablesKey(b.defs[i])
+	var names []string
+	if v, ok := b.deps.Cache.Get(key); !ok || json.Unmarshal(v, &names) != nil {
+		found, err := sqlast.Outputs(ctx, b.deps.Parser, b.defs[i:i+1])
+		if err != nil {
+			return // the same failure is reported by the split
+		}
+		names = found[0]
+		if v, err := json.Marshal(names); err == nil {
+			b.deps.Cache.Put(key, v)
+		}
+	}
+	b.schema[strings.ToLower(n.Name)] = asRead(n, names)
+}
+
+// asRead gives a logical table as its readers see it.
+func asRead(n *Node, names []string) sqlast.Table {
+	t := sqlast.Table{Name: n.Name, Logical: true}
+	var key []string
+	for _, p := range n.Partition {
+		t.Columns = append(t.Columns, sqlast.Column{Name: p.Name, Nullability: sqlast.NotNull})
+		key = append(key, p.Name)
+	}
+	for _, f := range names {
+		c := sqlast.Column{Name: f}
+		if n.Table.IsKey(f) {
+			c.Nullability = sqlast.NotNull
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	for _, f := range n.Table.Fields {
+		if f.Registered != "" {
+			t.Columns = append(t.Columns, sqlast.Column{Name: f.Name})
+		}
+	}
+	if len(n.Table.Key) > 0 {
+		t.Unique = [][]string{append(key, n.Table.Key...)}
+	}
+	return t
+}
+
+// spell gives key columns and nodes' fields the spelling of the SELECT, so
+// that names compare exactly from here on.
+func spell(t *modeling.Table, names []string) {
+	exact := make(map[string]string, len(names))
+	for _, n := range names {
+		exact[strings.ToLower(n)] = n
+	}
+	fix := func(list []string) {
+		for i, s := range list {
+			if e, ok := exact[strings.ToLower(s)]; ok {
+				list[i] = e
+			}
+		}
+	}
+	fix(t.Key)
+	for i := range t.Nodes {
+		fix(t.Nodes[i].Fields)
+	}
+	for i := range t.Fields {
+		if e, ok := exact[strings.ToLower(t.Fields[i].Name)]; ok {
+			t.Fields[i].Name = e
+		}
+	}
+}

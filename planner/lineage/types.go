@@ -1,0 +1,229 @@
+package lineage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/modeling/diag"
+	"github.com/retrofill/retrofill/modeling/param"
+	"github.com/retrofill/retrofill/modeling/sqlast"
+	"github.com/retrofill/retrofill/planner/compile"
+	"github.com/retrofill/retrofill/planner/dialect"
+)
+
+// Cache keeps results by a key of their content. Losing it costs time only.
+type Cache interface {
+	Get(key string) ([]byte, bool)
+	Put(key string, value []byte)
+}
+
+// Describer gives the columns of a query without running it.
+type Describer interface {
+	Describe(ctx context.Context, sql string) ([]sqlast.Column, error)
+}
+
+// Typer finds the SQL types of fields: declared ones, else the engine's
+// answer for the node's SELECT, in which references to logical tables stand as
+// typed, empty subqueries — so that types are known before any of the tables
+// exists. It is not safe for concurrent use.
+type Typer struct {
+	Model   *Model
+	Engine  Describer
+	Dialect dialect.Dialect
+	Cache   Cache
+	// Sample is the slot whose parameters are put in.
+	Sample bizdate.Date
+
+	done map[int]typed
+}
+
+type typed struct {
+	cols  []sqlast.Column
+	diags diag.List
+}
+
+// Fields gives the table's fields with their types. Diagnostics: sql_error
+// with the engine's complaint, at the table's SQL file.
+func (t *Typer) Fields(ctx context.Context, n *Node) ([]sqlast.Column, diag.List) {
+	if t.done == nil {
+		t.done = map[int]typed{}
+	}
+	if r, ok := t.done[n.Position]; ok {
+		return r.cols, r.diags
+	}
+	before := declaredTypes(n)
+	t.done[n.Position] = typed{cols: before} // what the table finds when it reads itself
+	cols, diags := t.describe(ctx, n)
+	for round := 0; round < maxRounds && readsItself(n) && !diags.HasErrors() && !slices.Equal(cols, before); round++ {
+		before = cols
+		t.done[n.Position] = typed{cols: before}
+		cols, diags = t.describe(ctx, n)
+	}
+	t.done[n.Position] = typed{cols, diags}
+	return cols, diags
+}
+
+// maxRounds bounds the search for the types of a table that reads itself.
+const maxRounds = 4
+
+func readsItself(n *Node) bool {
+	return slices.ContainsFunc(n.Inputs, func(in Input) bool { return in.Node == n.Position })
+}
+
+func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.List) {
+	if n.Analysis == nil {
+		return nil, nil
+	}
+	sql, diags := t.stubbed(ctx, n)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	sum := sha256.Sum256([]byte("types 1\x00" + t.Dialect.Name + "\x00" + sql))
+	key := "types-" + hex.EncodeToString(sum[:])
+	var cols []sqlast.Column
+	if b, ok := t.Cache.Get(key); !ok || json.Unmarshal(b, &cols) != nil {
+		var err error
+		if cols, err = t.Engine.Describe(ctx, sql); err != nil {
+			return nil, diag.List{diag.Errorf("sql_error", "%s: the engine refuses the SELECT", n.Name).
+				At(diag.Pos{File: n.Table.SQLFile, Line: 1, Column: 1}).WithDetail("%s", firstLines(err.Error(), 6)).
+				WithHint("`retrofill params %s --date %s` shows the SQL with its values", n.Name, t.Sample)}
+		}
+		if b, err := json.Marshal(cols); err == nil {
+			t.Cache.Put(key, b)
+		}
+	}
+	for i := range cols {
+		for _, f := range n.Table.Fields {
+			if strings.EqualFold(f.Name, cols[i].Name) && f.Type != "" {
+				cols[i].Type = f.Type
+			}
+		}
+	}
+	return cols, nil
+}
+
+// stubbed gives the SELECT with its parameters' sample values and typed, empty
+// subqueries for logical tables.
+func (t *Typer) stubbed(ctx context.Context, n *Node) (string, diag.List) {
+	var refs []compile.Reference
+	for _, r := range n.Analysis.References {
+		var cols []sqlast.Column
+		up := t.Model.Node(r.Table)
+		switch src, known := t.Model.Sources[strings.ToLower(r.Table)]; {
+		case up != nil && up.IsTable():
+			var diags diag.List
+			if cols, diags = t.columns(ctx, up); diags.HasErrors() {
+				return "", diags
+			}
+		case known && typedColumns(src.Columns):
+			cols = src.Columns
+		default:
+			continue // the engine knows it
+		}
+		refs = append(refs, compile.Reference{Start: r.Name.Start, End: r.Name.End, With: t.stub(cols), Alias: AliasFor(t.Dialect, r)})
+	}
+	text, err := compile.Route(n.Analysis.Definition.SQL, refs)
+	if err != nil {
+		return "", diag.List{diag.Errorf("sql_error", "%s: cannot replace its references", n.Name).WithDetail("%v", err)}
+	}
+	tmpl, diags := param.ParseCode(param.Source{Text: text, Pos: diag.Pos{File: n.Table.SQLFile, Line: 1, Column: 1}}, n.Params)
+	if tmpl == nil {
+		return "", diags
+	}
+	at := param.Instant{Bizdate: t.Sample}
+	for _, s := range n.Schedule.Slots(t.Sample, t.Model.Zone, nil) {
+		at = param.At(s)
+		break
+	}
+	late := param.Late{}
+	for _, l := range tmpl.Late() {
+		late[l.Key] = sampleLate(n, l.Key)
+	}
+	sql, diags := tmpl.Render(at, late)
+	return sql, diags
+}
+
+// typedColumns tells whether every column has a type.
+func typedColumns(cols []sqlast.Column) bool {
+	return len(cols) > 0 && !slices.ContainsFunc(cols, func(c sqlast.Column) bool { return c.Type == "" })
+}
+
+// sampleLate gives a stand-in for a value that only a run knows.
+func sampleLate(n *Node, key string) string {
+	params := n.Table.Params
+	for _, p := range params {
+		if strings.EqualFold(p.Name, key) && p.Default != nil {
+			return *p.Default
+		}
+	}
+	return "0"
+}
+
+// columns gives partition columns and fields of an upstream table.
+func (t *Typer) columns(ctx context.Context, up *Node) ([]sqlast.Column, diag.List) {
+	var cols []sqlast.Column
+	for _, p := range up.Partition {
+		cols = append(cols, sqlast.Column{Name: p.Name, Type: p.Type})
+	}
+	own, diags := t.Fields(ctx, up)
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	for _, c := range own {
+		if !slices.ContainsFunc(cols, func(x sqlast.Column) bool { return strings.EqualFold(x.Name, c.Name) }) {
+			cols = append(cols, c)
+		}
+	}
+	return cols, nil
+}
+
+// declaredTypes gives the fields of a table with the types that YAML declares.
+func declaredTypes(n *Node) []sqlast.Column {
+	out := slices.Clone(n.Fields)
+	for i := range out {
+		for _, f := range n.Table.Fields {
+			if strings.EqualFold(f.Name, out[i].Name) {
+				out[i].Type = f.Type
+			}
+		}
+	}
+	return out
+}
+
+func (t *Typer) stub(cols []sqlast.Column) string {
+	items := make([]string, len(cols))
+	for i, c := range cols {
+		null := "NULL" // of unknown type: the engine fits it in
+		if c.Type != "" {
+			null = "CAST(NULL AS " + c.Type + ")"
+		}
+		items[i] = null + " AS " + t.Dialect.Quote(c.Name)
+	}
+	return "(SELECT " + strings.Join(items, ", ") + " WHERE false)"
+}
+
+// AliasFor gives the alias that a replaced reference needs: its own last name
+// when the text has none.
+func AliasFor(d dialect.Dialect, r sqlast.Reference) string {
+	if r.Alias != "" {
+		return ""
+	}
+	name := r.Table
+	if i := strings.LastIndex(name, "."); i >= 0 {
+		name = name[i+1:]
+	}
+	return d.Quote(name)
+}
+
+func firstLines(s string, n int) string {
+	lines := strings.SplitN(s, "\n", n+1)
+	if len(lines) > n {
+		lines = lines[:n]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,320 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/planner/fields"
+	"github.com/retrofill/retrofill/planner/lineage"
+	"github.com/retrofill/retrofill/planner/plan"
+)
+
+// passFields closes the selected fields over co-location and over readers and
+// sources of the requested levels (semantics §4, §5.1).
+func passFields(_ context.Context, b *build) error {
+	if b.diags.HasErrors() {
+		return nil
+	}
+	tables := make([]fields.Table, 0, len(b.deps.Model.Nodes))
+	changed := map[string]changes{}
+	for _, n := range b.deps.Model.Nodes {
+		t := FieldTable(n)
+		if n.IsTable() && n.Analysis != nil {
+			c := b.changesOf(n)
+			changed[n.Name] = c
+			t.KeyChanged, t.RowSetChanged = when(c.key), when(c.rowSet)
+			t.Changed = map[string]fields.When{}
+			for f, list := range c.fields {
+				if w := when(list); w != nil {
+					t.Changed[f] = w
+				}
+			}
+			t.Differences = b.differences(n, c)
+		}
+		tables = append(tables, t)
+	}
+	m, err := fields.New(tables)
+	if err != nil {
+		return fmt.Errorf("planner: index fields: %w", err)
+	}
+	b.model = m
+	for _, t := range b.targets {
+		b.close(t, changed)
+	}
+	sortPicked(b.picked)
+	for _, p := range b.picked {
+		b.diags = append(b.diags, p.node.Diagnostics...)
+		if p.node.IsTable() && p.node.Analysis == nil && !p.node.Diagnostics.HasErrors() {
+			b.errorf("broken_table", "%s cannot be analysed", p.node.Name).Pos = p.node.Pos()
+		}
+	}
+	return nil
+}
+
+// FieldTable describes a node for the field closure.
+func FieldTable(n *lineage.Node) fields.Table {
+	t := fields.Table{Name: n.Name}
+	if !n.IsTable() {
+		t.FullOnly = true
+		for _, in := range n.Inputs {
+			t.From = append(t.From, in.Name)
+			t.RowSetReads = append(t.RowSetReads, fields.Ref{Table: in.Name, Field: fields.AnyField})
+		}
+		return t
+	}
+	t.Key, t.Primary = n.Table.Key, n.Table.Parent
+	for _, f := range n.FieldNames() {
+		if !containsFold(t.Key, f) {
+			t.Fields = append(t.Fields, f)
+		}
+	}
+	for _, f := range n.Table.Fields {
+		if f.Registered != "" {
+			t.Registered = append(t.Registered, f.Name)
+		}
+		if f.Paused {
+			t.Paused = append(t.Paused, f.Name)
+		}
+	}
+	for _, m := range n.Table.Nodes {
+		t.Nodes = append(t.Nodes, fields.Node{Name: m.Name, Fields: m.Fields})
+	}
+	a := n.Analysis
+	if a == nil {
+		t.FullOnly = true
+		return t
+	}
+	for _, in := range n.Inputs {
+		if in.Parameter || len(in.Declared) > 0 {
+			t.From = append(t.From, in.Name)
+		}
+	}
+	if a.Unsplittable != nil {
+		t.FullOnly = true
+		for _, in := range n.Inputs {
+			t.From = append(t.From, in.Name)
+			t.RowSetReads = append(t.RowSetReads, fields.Ref{Table: in.Name, Field: fields.AnyField})
+		}
+		return t
+	}
+	t.From = append(t.From, a.RowSet.Sources...)
+	for _, r := range a.RowSet.Reads {
+		t.RowSetReads = append(t.RowSetReads, fields.Ref{Table: r.Table, Field: r.Column})
+	}
+	t.Reads = map[string][]fields.Ref{}
+	for _, f := range a.Fields {
+		for _, r := range f.Reads {
+			t.Reads[f.Name] = append(t.Reads[f.Name], fields.Ref{Table: r.Table, Field: r.Column})
+		}
+	}
+	return t
+}
+
+// differences puts the definition changes that refuse specified fields in
+// words (semantics §4.2).
+func (b *build) differences(n *lineage.Node, c changes) map[string]string {
+	out := map[string]string{}
+	say := func(reason string, list []change, what string) {
+		ch, ok := firstChange(list, b.dates)
+		if !ok {
+			return
+		}
+		out[reason] = fmt.Sprintf("%s of %s differs from the one that %s built %s..%s with", what, n.Name, ch.record.Backfill, ch.from, ch.to)
+	}
+	say(fields.PKChanged, c.key, "the key")
+	say(fields.RowSetChanged, c.rowSet, "the row set")
+	if n.Analysis.Unsplittable != nil {
+		out[fields.Unsplittable] = n.Analysis.Unsplittable.Reason
+	}
+	return out
+}
+
+// close runs the closure of one current node and picks what it gives.
+func (b *build) close(t *lineage.Node, changed map[string]changes) {
+	req := fields.Request{
+		Table: t.Name, Full: !b.req.FieldsGiven, Dates: b.dates,
+		Accept: fields.ParseAccept(b.req.Recommended), Upstream: b.req.Upstream, Downstream: b.req.Downstream,
+		DownstreamWhole: b.req.DownstreamWhole, IncludePaused: b.req.IncludePaused,
+	}
+	for _, f := range b.req.Fields {
+		req.Select = append(req.Select, declaredName(t, f))
+	}
+	req.Column = func(table, node string) bool { return b.byColumn(table, node) }
+	res, diags := b.model.Close(req)
+	b.diags = append(b.diags, diags...)
+	if diags.HasErrors() {
+		return
+	}
+	for _, r := range res.Accepted {
+		b.plan.Recommended = append(b.plan.Recommended, plan.Recommended{Table: r.Table, Field: r.Field, Reason: r.Kind, Taken: true})
+	}
+	for _, r := range res.Recommended {
+		detail := ""
+		if c, ok := firstChange(changed[r.Table].fields[r.Field], b.dates); ok {
+			detail = builtBy(c)
+		}
+		b.plan.Recommended = append(b.plan.Recommended, plan.Recommended{Table: r.Table, Field: r.Field, Reason: r.Kind, Detail: detail})
+	}
+	b.pick(res.Target, "selected")
+	for _, r := range res.Also {
+		b.pick(r, "recommended key taken")
+	}
+	for _, r := range res.Downstream {
+		b.pick(r, reasonText(r.Because, r.Fields))
+	}
+	for _, r := range res.Upstream {
+		r.Level = -r.Level
+		if r.Rows {
+			r.TableResult = b.withAnchor(r.TableResult)
+		}
+		b.pick(r.TableResult, "upstream: "+reasonText(r.Because, r.Fields))
+	}
+	for _, l := range res.LeftOut {
+		b.plan.LeftOut = append(b.plan.LeftOut, leftOut(l))
+	}
+}
+
+// withAnchor adds the anchoring node of a table whose rows are read: readers
+// find no row in a table whose anchor was never built.
+func (b *build) withAnchor(r fields.TableResult) fields.TableResult {
+	n := b.deps.Model.Node(r.Table)
+	if n == nil || !n.IsTable() || r.Whole {
+		return r
+	}
+	for _, m := range n.Table.Nodes {
+		if !m.Anchor || slices.ContainsFunc(r.Nodes, func(w fields.Write) bool { return w.Node == m.Name }) {
+			continue
+		}
+		r.Nodes = append([]fields.Write{{Node: m.Name, Fields: m.Fields}}, r.Nodes...)
+		for _, f := range m.Fields {
+			if !slices.ContainsFunc(r.Fields, func(x fields.Field) bool { return x.Name == f }) {
+				why := r.Because
+				if len(why) == 0 {
+					why = []fields.Reason{{Code: fields.RowSet, Via: fields.Ref{Table: r.Table, Field: fields.AnyField}}}
+				}
+				r.Fields = append(r.Fields, fields.Field{Name: f, Reasons: why})
+			}
+		}
+	}
+	return r
+}
+
+// pick adds a node to the plan, or joins it with what is there.
+func (b *build) pick(r fields.TableResult, why string) {
+	n := b.deps.Model.Node(r.Table)
+	if n == nil {
+		return
+	}
+	i := slices.IndexFunc(b.picked, func(p *picked) bool { return p.node == n })
+	if i < 0 {
+		b.picked = append(b.picked, &picked{node: n, level: r.Level, why: why, whole: r.Whole || !n.IsTable(), fields: r.Fields, writes: r.Nodes})
+		return
+	}
+	p := b.picked[i]
+	if p.whole {
+		return
+	}
+	if r.Whole {
+		p.whole, p.fields, p.writes = true, r.Fields, r.Nodes
+		return
+	}
+	for _, f := range r.Fields {
+		if j := slices.IndexFunc(p.fields, func(x fields.Field) bool { return x.Name == f.Name }); j < 0 {
+			p.fields = append(p.fields, f)
+		} else if p.fields[j].Kept && !f.Kept {
+			p.fields[j] = f
+		}
+	}
+	for _, w := range r.Nodes {
+		if j := slices.IndexFunc(p.writes, func(x fields.Write) bool { return x.Node == w.Node }); j < 0 {
+			p.writes = append(p.writes, w)
+		} else if !w.Column {
+			p.writes[j] = w
+		} else if p.writes[j].Column {
+			for _, f := range w.Fields {
+				if !slices.Contains(p.writes[j].Fields, f) {
+					p.writes[j].Fields = append(p.writes[j].Fields, f)
+				}
+			}
+			p.writes[j].Kept = slices.DeleteFunc(p.writes[j].Kept, func(f string) bool { return slices.Contains(p.writes[j].Fields, f) })
+		}
+	}
+}
+
+// declaredName gives a field's name as the table declares it.
+func declaredName(n *lineage.Node, name string) string {
+	for _, f := range append(n.FieldNames(), n.Table.Key...) {
+		if strings.EqualFold(f, name) {
+			return f
+		}
+	}
+	return name
+}
+
+// builtBy puts a change in words.
+func builtBy(c change) string {
+	return fmt.Sprintf("logic changed since %s (built by %s)", c.from, c.record.Backfill)
+}
+
+// reasonText puts the first reasons of a table in words.
+func reasonText(because []fields.Reason, list []fields.Field) string {
+	var parts []string
+	add := func(r fields.Reason) {
+		var s string
+		switch r.Code {
+		case fields.RowSet:
+			if s = "its rows depend on " + via(r.Via); r.Note != "" {
+				s = strings.ReplaceAll(r.Note, "_", " ")
+			}
+		case fields.Reader:
+			s = "reads " + via(r.Via)
+		case fields.Selected:
+			s = strings.ReplaceAll(r.Note, "_", " ")
+		default:
+			s = strings.ReplaceAll(string(r.Code), "_", " ")
+		}
+		if s != "" && !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	for _, r := range because {
+		add(r)
+	}
+	for _, f := range list {
+		for _, r := range f.Reasons {
+			if r.Code == fields.Reader && len(parts) < 3 {
+				add(r)
+			}
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func via(r fields.Ref) string {
+	if r.Field == "" || r.Field == fields.AnyField {
+		return r.Table
+	}
+	return r.Table + "." + r.Field
+}
+
+func leftOut(l fields.LeftOut) plan.LeftOut {
+	if len(l.Paused) > 0 {
+		return plan.LeftOut{Node: l.Table, Reason: "paused", Detail: "paused fields would be written: " + strings.Join(l.Paused, ", ")}
+	}
+	return plan.LeftOut{Node: l.Table, Reason: "below_paused", Detail: "below " + via(l.Via)}
+}
+
+// datesText gives dates as first..last.
+func datesText(dates []bizdate.Date) string {
+	if len(dates) == 0 {
+		return "no date"
+	}
+	lo, hi := slices.Min(dates), slices.Max(dates)
+	if lo == hi {
+		return lo.String()
+	}
+	return lo.String() + ".." + hi.String()
+}

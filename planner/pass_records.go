@@ -1,0 +1,229 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/modeling/sqlast"
+	"github.com/retrofill/retrofill/planner/fields"
+	"github.com/retrofill/retrofill/planner/lineage"
+	"github.com/retrofill/retrofill/planner/plan"
+)
+
+// DefinitionOf gives what the ledger keeps of a table's logic, and its id: a
+// hash of its text.
+func DefinitionOf(n *lineage.Node) (string, plan.Definition, error) {
+	a := n.Analysis
+	text, err := json.Marshal(struct {
+		Version    int                   `json:"version"`
+		Definition sqlast.Definition     `json:"definition"`
+		Schema     sqlast.SchemaSnapshot `json:"schema"`
+	}{a.Version, a.Definition, a.Schema})
+	if err != nil {
+		return "", plan.Definition{}, fmt.Errorf("planner: encode definition of %s: %w", n.Name, err)
+	}
+	d := plan.Definition{
+		Table: n.Name, Version: a.Version, Text: string(text),
+		RowSet: a.RowSet.Fingerprint, Key: a.RowSet.KeyFingerprint, Fields: map[string]string{},
+	}
+	for _, f := range a.Fields {
+		d.Fields[strings.ToLower(f.Name)] = f.Fingerprint
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:12]), d, nil
+}
+
+// passRecords reads what built the slots of every table in reach.
+func passRecords(ctx context.Context, b *build) error {
+	if b.diags.HasErrors() || len(b.dates) == 0 {
+		return nil
+	}
+	var nodes []string
+	for _, n := range b.deps.Model.Nodes {
+		if !n.IsTable() {
+			continue
+		}
+		for _, m := range n.Table.Nodes {
+			nodes = append(nodes, m.Name)
+		}
+	}
+	list, err := b.deps.Ledger.Built(ctx, b.deps.Environment, nodes, b.dates[0]-lookBack, b.dates[len(b.dates)-1]+lookAhead)
+	if err != nil {
+		return fmt.Errorf("planner: read ledger: %w", err)
+	}
+	b.records = map[string][]Built{}
+	ids := map[string]bool{}
+	for _, r := range list {
+		k := strings.ToLower(r.Node)
+		b.records[k] = append(b.records[k], r)
+		ids[r.Definition] = true
+	}
+	wanted := make([]string, 0, len(ids))
+	for id := range ids {
+		wanted = append(wanted, id)
+	}
+	slices.Sort(wanted)
+	if b.defs, err = b.deps.Ledger.Definitions(ctx, wanted); err != nil {
+		return fmt.Errorf("planner: read definitions: %w", err)
+	}
+	for id, d := range b.defs {
+		if d.Version == 0 { // the text knows it
+			var v struct {
+				Version int `json:"version"`
+			}
+			if err := json.Unmarshal([]byte(d.Text), &v); err != nil {
+				return fmt.Errorf("planner: read definition %s: %w", id, err)
+			}
+			d.Version = v.Version
+			b.defs[id] = d
+		}
+		if d.Version != sqlast.FormatVersion && b.deps.Judge != nil {
+			if again, ok := b.deps.Judge(d); ok {
+				b.defs[id] = again
+			}
+		}
+	}
+	return nil
+}
+
+// lookBack and lookAhead are the days around the selection whose records are
+// read, for slots outside the backfill that its nodes read.
+const (
+	lookBack  = 62
+	lookAhead = 7
+)
+
+// effective gives, for one materialization node and date, the record that
+// built a field last; false when none did.
+func (b *build) effective(matNode, field string, date bizdate.Date) (Built, bool) {
+	var best Built
+	found := false
+	for _, r := range b.records[strings.ToLower(matNode)] {
+		if date < r.Date || date > r.DateTo || found && r.Build < best.Build {
+			continue
+		}
+		if r.Fields != nil && !containsFold(r.Fields, field) {
+			continue
+		}
+		if d, ok := b.defs[r.Definition]; ok && field != "" {
+			if _, has := d.Fields[strings.ToLower(field)]; !has {
+				continue
+			}
+		}
+		best, found = r, true
+	}
+	return best, found
+}
+
+// built tells whether the node has any record of the date.
+func (b *build) built(matNode string, date bizdate.Date) bool {
+	for _, r := range b.records[strings.ToLower(matNode)] {
+		if r.Date <= date && date <= r.DateTo {
+			return true
+		}
+	}
+	return false
+}
+
+// change is a run of dates on which recorded logic differs from today's, with
+// the record that shows it.
+type change struct {
+	from, to bizdate.Date
+	record   Built
+}
+
+// changes finds, for one table, where the recorded key, row set and fields
+// differ from today's.
+type changes struct {
+	key, rowSet []change
+	fields      map[string][]change // by field name as declared
+}
+
+func (b *build) changesOf(n *lineage.Node) changes {
+	out := changes{fields: map[string][]change{}}
+	_, now, err := DefinitionOf(n)
+	if err != nil {
+		return out
+	}
+	for _, m := range n.Table.Nodes {
+		for _, r := range b.records[strings.ToLower(m.Name)] {
+			was, ok := b.defs[r.Definition]
+			c := change{r.Date, r.DateTo, r}
+			if !ok || was.Version != now.Version || was.Key != now.Key {
+				out.key = append(out.key, c)
+			}
+			if ok && was.Version == now.Version && was.RowSet != now.RowSet {
+				out.rowSet = append(out.rowSet, c)
+			}
+		}
+		for _, f := range append(slices.Clone(m.Fields), n.Table.Key...) {
+			out.fields[f] = append(out.fields[f], b.fieldChanges(m.Name, f, now)...)
+		}
+	}
+	return out
+}
+
+// fieldChanges finds the runs of dates whose effective record of a field has
+// another fingerprint. Records come as runs, so the dates are cut at their
+// ends rather than looked at one by one.
+func (b *build) fieldChanges(matNode, field string, now plan.Definition) []change {
+	records := b.records[strings.ToLower(matNode)]
+	var cuts []bizdate.Date
+	for _, r := range records {
+		cuts = append(cuts, r.Date, r.DateTo+1)
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	var out []change
+	for i := 0; i+1 < len(cuts); i++ {
+		r, ok := b.effective(matNode, field, cuts[i])
+		if !ok {
+			continue
+		}
+		was := b.defs[r.Definition]
+		if was.Version == now.Version && was.Fields[strings.ToLower(field)] == now.Fields[strings.ToLower(field)] {
+			continue
+		}
+		out = append(out, change{cuts[i], cuts[i+1] - 1, r})
+	}
+	return out
+}
+
+// when makes changes a predicate on dates.
+func when(list []change) fields.When {
+	if len(list) == 0 {
+		return nil
+	}
+	return fields.Func(func(d bizdate.Date) bool {
+		return slices.ContainsFunc(list, func(c change) bool { return c.from <= d && d <= c.to })
+	})
+}
+
+// firstChange gives the earliest change that meets the selected dates.
+func firstChange(list []change, dates []bizdate.Date) (change, bool) {
+	best := change{from: noDate}
+	for _, c := range list {
+		if c.from < best.from && slices.ContainsFunc(dates, func(d bizdate.Date) bool { return c.from <= d && d <= c.to }) {
+			best = c
+		}
+	}
+	return best, best.from != noDate
+}
+
+const noDate = bizdate.Date(1<<31 - 1)
+
+func containsFold(list []string, s string) bool {
+	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, s) })
+}
+
+// sortPicked puts nodes in dependency order.
+func sortPicked(list []*picked) {
+	slices.SortFunc(list, func(a, b *picked) int { return cmp.Compare(a.node.Position, b.node.Position) })
+}
