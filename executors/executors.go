@@ -82,9 +82,10 @@ type Unit struct {
 }
 
 // Facts are the numbers collected by RoleFacts statements: "<Name>.<column>"
-// (or "<column>" for an unnamed statement) → value; "rows_affected.<target>"
-// holds the sum of affected rows of insert, update and delete statements, as
-// "inserted.<target>", "updated.<target>", "deleted.<target>".
+// (or "<column>" for an unnamed statement) → value. An unsigned 64-bit value
+// keeps its bits. The affected rows of the unit's insert, update and delete
+// statements are summed as "inserted.<Target>", "updated.<Target>" and
+// "deleted.<Target>", and all three as "rows_affected.<Target>".
 type Facts map[string]int64
 
 // Result is the outcome of a committed Unit.

@@ -21,7 +21,7 @@ func passFields(_ context.Context, b *build) error {
 	tables := make([]fields.Table, 0, len(b.deps.Model.Nodes))
 	changed := map[string]changes{}
 	for _, n := range b.deps.Model.Nodes {
-		t := FieldTable(n)
+		t := FieldTable(b.deps.Model, n)
 		if n.IsTable() && n.Analysis != nil {
 			c := b.changesOf(n)
 			changed[n.Name] = c
@@ -54,15 +54,36 @@ func passFields(_ context.Context, b *build) error {
 	return nil
 }
 
-// FieldTable describes a node for the field closure.
-func FieldTable(n *lineage.Node) fields.Table {
+// taskOutput stands for what a task writes: readers of its output tables read
+// this one field of it.
+const taskOutput = "(output)"
+
+// FieldTable describes a node for the field closure. What is read of a task's
+// output table counts as read of the task.
+func FieldTable(m *lineage.Model, n *lineage.Node) fields.Table {
 	t := fields.Table{Name: n.Name}
+	producer := func(name string) string {
+		if i := m.Producer(name); i >= 0 {
+			return m.Nodes[i].Name
+		}
+		return name
+	}
+	ref := func(table, column string) fields.Ref {
+		if i := m.Producer(table); i >= 0 && !m.Nodes[i].IsTable() {
+			return fields.Ref{Table: m.Nodes[i].Name, Field: taskOutput}
+		}
+		return fields.Ref{Table: table, Field: column}
+	}
+	everything := func() {
+		for _, in := range n.Inputs {
+			t.From = append(t.From, producer(in.Name))
+			t.RowSetReads = append(t.RowSetReads, fields.Ref{Table: producer(in.Name), Field: fields.AnyField})
+		}
+	}
 	if !n.IsTable() {
 		t.FullOnly = true
-		for _, in := range n.Inputs {
-			t.From = append(t.From, in.Name)
-			t.RowSetReads = append(t.RowSetReads, fields.Ref{Table: in.Name, Field: fields.AnyField})
-		}
+		t.Fields = []string{taskOutput}
+		everything()
 		return t
 	}
 	t.Key, t.Primary = n.Table.Key, n.Table.Parent
@@ -89,25 +110,24 @@ func FieldTable(n *lineage.Node) fields.Table {
 	}
 	for _, in := range n.Inputs {
 		if in.Parameter || len(in.Declared) > 0 {
-			t.From = append(t.From, in.Name)
+			t.From = append(t.From, producer(in.Name))
 		}
 	}
 	if a.Unsplittable != nil {
 		t.FullOnly = true
-		for _, in := range n.Inputs {
-			t.From = append(t.From, in.Name)
-			t.RowSetReads = append(t.RowSetReads, fields.Ref{Table: in.Name, Field: fields.AnyField})
-		}
+		everything()
 		return t
 	}
-	t.From = append(t.From, a.RowSet.Sources...)
+	for _, s := range a.RowSet.Sources {
+		t.From = append(t.From, producer(s))
+	}
 	for _, r := range a.RowSet.Reads {
-		t.RowSetReads = append(t.RowSetReads, fields.Ref{Table: r.Table, Field: r.Column})
+		t.RowSetReads = append(t.RowSetReads, ref(r.Table, r.Column))
 	}
 	t.Reads = map[string][]fields.Ref{}
 	for _, f := range a.Fields {
 		for _, r := range f.Reads {
-			t.Reads[f.Name] = append(t.Reads[f.Name], fields.Ref{Table: r.Table, Field: r.Column})
+			t.Reads[f.Name] = append(t.Reads[f.Name], ref(r.Table, r.Column))
 		}
 	}
 	return t
@@ -170,7 +190,7 @@ func (b *build) close(t *lineage.Node, changed map[string]changes) {
 		if r.Rows {
 			r.TableResult = b.withAnchor(r.TableResult)
 		}
-		b.pick(r.TableResult, "upstream: "+reasonText(r.Because, r.Fields))
+		b.pick(r.TableResult, "upstream: "+upstreamText(r.Because, r.Fields))
 	}
 	for _, l := range res.LeftOut {
 		b.plan.LeftOut = append(b.plan.LeftOut, leftOut(l))
@@ -259,25 +279,59 @@ func builtBy(c change) string {
 	return fmt.Sprintf("logic changed since %s (built by %s)", c.from, c.record.Backfill)
 }
 
-// reasonText puts the first reasons of a table in words.
+// reasonText puts the reasons of a table in words: the tables that its rows
+// depend on, and the first few fields that its own fields read.
 func reasonText(because []fields.Reason, list []fields.Field) string {
-	var parts []string
-	add := func(r fields.Reason) {
-		var s string
-		switch r.Code {
-		case fields.RowSet:
-			if s = "its rows depend on " + via(r.Via); r.Note != "" {
-				s = strings.ReplaceAll(r.Note, "_", " ")
-			}
-		case fields.Reader:
-			s = "reads " + via(r.Via)
-		case fields.Selected:
-			s = strings.ReplaceAll(r.Note, "_", " ")
-		default:
-			s = strings.ReplaceAll(string(r.Code), "_", " ")
+	var rows, reads, other []string
+	add := func(to *[]string, s string) {
+		if s != "" && !slices.Contains(*to, s) {
+			*to = append(*to, s)
 		}
-		if s != "" && !slices.Contains(parts, s) {
-			parts = append(parts, s)
+	}
+	for _, r := range because {
+		switch {
+		case r.Note != "":
+			add(&other, strings.ReplaceAll(r.Note, "_", " "))
+		case r.Code == fields.RowSet:
+			add(&rows, r.Via.Table)
+		case r.Code == fields.Reader:
+			add(&reads, via(r.Via))
+		}
+	}
+	for _, f := range list {
+		for _, r := range f.Reasons {
+			if r.Code == fields.Reader {
+				add(&reads, via(r.Via))
+			}
+		}
+	}
+	var parts []string
+	if len(rows) > 0 {
+		parts = append(parts, "its rows depend on "+strings.Join(rows, ", "))
+	}
+	if n := len(reads); n > 0 {
+		const most = 3
+		if n > most {
+			reads = append(reads[:most], fmt.Sprintf("%d more", n-most))
+		}
+		parts = append(parts, "reads "+strings.Join(reads, ", "))
+	}
+	return strings.Join(append(parts, other...), "; ")
+}
+
+func via(r fields.Ref) string {
+	if r.Field == "" || r.Field == fields.AnyField || r.Field == taskOutput {
+		return r.Table
+	}
+	return r.Table + "." + r.Field
+}
+
+// upstreamText names the readers of an upstream table.
+func upstreamText(because []fields.Reason, list []fields.Field) string {
+	var readers []string
+	add := func(r fields.Reason) {
+		if (r.Code == fields.RowSet || r.Code == fields.Reader) && r.Via.Table != "" && !slices.Contains(readers, r.Via.Table) {
+			readers = append(readers, r.Via.Table)
 		}
 	}
 	for _, r := range because {
@@ -285,19 +339,10 @@ func reasonText(because []fields.Reason, list []fields.Field) string {
 	}
 	for _, f := range list {
 		for _, r := range f.Reasons {
-			if r.Code == fields.Reader && len(parts) < 3 {
-				add(r)
-			}
+			add(r)
 		}
 	}
-	return strings.Join(parts, "; ")
-}
-
-func via(r fields.Ref) string {
-	if r.Field == "" || r.Field == fields.AnyField {
-		return r.Table
-	}
-	return r.Table + "." + r.Field
+	return "read by " + strings.Join(readers, ", ")
 }
 
 func leftOut(l fields.LeftOut) plan.LeftOut {

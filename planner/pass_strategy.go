@@ -115,11 +115,16 @@ func (b *build) outFields(p *picked) {
 			if !slices.Contains(out.Reasons, string(r.Code)) {
 				out.Reasons = append(out.Reasons, string(r.Code))
 			}
+			if p.whole && r.Code == fields.RowSet && r.Note == "" {
+				continue // said once for the table
+			}
 			if s := b.fieldReason(p, f, r); !slices.Contains(because, s) {
 				because = append(because, s)
 			}
 		}
-		out.Because = strings.Join(because, "; ")
+		if out.Because = strings.Join(because, "; "); out.Because == "" {
+			out.Because = "all rows are refreshed"
+		}
 		p.out.Fields = append(p.out.Fields, out)
 	}
 	for _, w := range p.writes {
@@ -161,8 +166,14 @@ func (b *build) fieldReason(p *picked, f fields.Field, r fields.Reason) string {
 		if r.Note != "" {
 			return strings.ReplaceAll(r.Note, "_", " ")
 		}
+		if r.Via.Table == p.node.Name || p.level < 0 {
+			return "the rows are read by " + r.Via.Table
+		}
 		return "the rows depend on " + via(r.Via)
 	case fields.Reader:
+		if p.level < 0 {
+			return "read by " + via(r.Via)
+		}
 		return "reads " + via(r.Via)
 	}
 	return string(r.Code)

@@ -25,6 +25,7 @@ func run() int {
 		OpenEngine:    engines.Open,
 		EngineVersion: engines.Version,
 		NewParser:     engines.NewParser,
+		Demo:          engines.Demo{},
 	})
 }
 

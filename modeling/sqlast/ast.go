@@ -19,24 +19,24 @@ type astDocument struct {
 }
 
 type astQuery struct {
-	Type              string         `json:"type"`
-	Modifiers         []*astModifier `json:"modifiers"`
-	CTEs              astCTEMap      `json:"cte_map"`
-	SelectList        []*astExpr     `json:"select_list"`
-	From              *astRef        `json:"from_table"`
-	Where             *astExpr       `json:"where_clause"`
-	Groups            []*astExpr     `json:"group_expressions"`
-	GroupSets         [][]int        `json:"group_sets"`
-	AggregateHandling string         `json:"aggregate_handling"`
-	Having            *astExpr       `json:"having"`
-	Qualify           *astExpr       `json:"qualify"`
-	Sample            json.RawMessage
-	SetOp             string    `json:"setop_type"`
-	SetOpAll          bool      `json:"setop_all"`
-	Left              *astQuery `json:"left"`
-	Right             *astQuery `json:"right"`
-	CTEName           string    `json:"cte_name"`
-	UnionAll          bool      `json:"union_all"`
+	Type              string          `json:"type"`
+	Modifiers         []*astModifier  `json:"modifiers"`
+	CTEs              astCTEMap       `json:"cte_map"`
+	SelectList        []*astExpr      `json:"select_list"`
+	From              *astRef         `json:"from_table"`
+	Where             *astExpr        `json:"where_clause"`
+	Groups            []*astExpr      `json:"group_expressions"`
+	GroupSets         [][]int         `json:"group_sets"`
+	AggregateHandling string          `json:"aggregate_handling"`
+	Having            *astExpr        `json:"having"`
+	Qualify           *astExpr        `json:"qualify"`
+	Sample            json.RawMessage `json:"sample"`
+	SetOp             string          `json:"setop_type"`
+	SetOpAll          bool            `json:"setop_all"`
+	Left              *astQuery       `json:"left"`
+	Right             *astQuery       `json:"right"`
+	CTEName           string          `json:"cte_name"`
+	UnionAll          bool            `json:"union_all"`
 }
 
 type astCTEMap struct {

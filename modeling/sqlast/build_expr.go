@@ -210,6 +210,11 @@ func (a *analyzer) call(name string, args []*expr) *expr {
 
 func (a *analyzer) function(e *astExpr, sc *scope) *expr {
 	name := strings.ToLower(a.prep.restore(e.Function))
+	if aggregateKind(name) != aggNone && sc.grouped != nil {
+		inner := *sc // inside an aggregate a name means the column
+		inner.grouped = nil
+		sc = &inner
+	}
 	children := a.arguments(name, e.Children, sc)
 	if q := a.methodTarget(e, sc); q != nil {
 		children = append([]*expr{q}, children...)
@@ -231,9 +236,12 @@ func (a *analyzer) function(e *astExpr, sc *scope) *expr {
 			children[i] = a.fn("named "+quoteIdent(c.Alias), children[i].typ, children[i])
 		}
 	}
-	if name == "unnest" || name == "generate_subscripts" || name == "regexp_split_to_table" {
+	if name == "unnest" {
 		if l := sc.level; l != nil && sc.select_ {
 			l.unnest = append(l.unnest, children...)
+		}
+		if len(children) != 1 || strings.HasPrefix(children[0].typ, "STRUCT") {
+			a.unsplit("dynamic_columns", e.Loc, "unnest of a struct gives a column for each of its fields")
 		}
 	}
 	if name == "list_sort" || name == "array_sort" || name == "list_reverse_sort" || name == "array_reverse_sort" {

@@ -253,12 +253,7 @@ func (a *analyzer) expandStar(e *astExpr, sc *scope) []visible {
 		}
 	} else if src := a.findSource(e.Relation, sc); src != nil {
 		cols = src.cols
-	} else {
-		if a.resolves([]string{e.Relation}, sc) {
-			a.unsplit("dynamic_columns", e.Loc, "%s.* unpacks a struct, whose fields are not declared", e.Relation)
-		} else {
-			a.problem("unknown_table", e.Loc, "unknown table %q before .*", e.Relation).hint("use the alias of a table in FROM")
-		}
+	} else if cols = a.structColumns(e, sc); cols == nil {
 		return nil
 	}
 	out := make([]visible, 0, len(cols))
@@ -277,6 +272,40 @@ func (a *analyzer) expandStar(e *astExpr, sc *scope) []visible {
 			}
 		}
 		out = append(out, c)
+	}
+	return out
+}
+
+// structColumns expands `s.*` over a struct column of declared type.
+func (a *analyzer) structColumns(e *astExpr, sc *scope) []visible {
+	if !a.resolves([]string{e.Relation}, sc) {
+		a.problem("unknown_table", e.Loc, "unknown table %q before .*", e.Relation).hint("use the alias of a table in FROM")
+		return nil
+	}
+	x := a.column([]string{e.Relation}, sc, e.Loc)
+	var out []visible
+	for _, f := range structFields(x.typ) {
+		out = append(out, visible{name: f, e: a.fn("struct_extract", "", x, a.mk(expr{op: opConst, text: quoteText(strings.ToLower(f)), typ: "VARCHAR"}))})
+	}
+	if out == nil {
+		a.unsplit("dynamic_columns", e.Loc, "%s.* unpacks a struct whose fields are not declared", e.Relation)
+	}
+	return out
+}
+
+// structFields reads the field names of a type like STRUCT(a INTEGER, b TEXT).
+func structFields(typ string) []string {
+	inner, ok := strings.CutPrefix(typ, "STRUCT(")
+	if !ok || !strings.HasSuffix(inner, ")") {
+		return nil
+	}
+	lx := newLexer(inner[:len(inner)-1])
+	depths := lx.depths()
+	var out []string
+	for i := range lx.toks {
+		if i == 0 || depths[i] == 0 && lx.is(i-1, ",") {
+			out = append(out, unquoteIdent(lx.str(i)))
+		}
 	}
 	return out
 }

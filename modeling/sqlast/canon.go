@@ -10,23 +10,30 @@ import (
 // within the row set or within the text itself, never by alias; joins that a
 // field needs follow its expression as `j1 := …`.
 
+// levelUse is a level as the place of aggregates or of windows. They are
+// numbered from the inside out and apart, so that a new outer one renames none.
+type levelUse struct {
+	l       *level
+	windows bool
+}
+
 // printer writes one canonical text.
 type printer struct {
 	p       params
 	parent  *printer
 	names   map[*instance]string
-	levels  map[*level]int
+	levels  map[levelUse]int
 	joins   map[*join]string
 	count   map[string]int
-	nLevel  *int
+	nLevel  *[2]int   // grouped levels, levels with windows
 	defs    *[]string // definitions of the joins named so far
 	size    *int
 	inlined map[*expr]string
 }
 
 func newPrinter(p params) *printer {
-	return &printer{p: p, names: map[*instance]string{}, levels: map[*level]int{}, joins: map[*join]string{},
-		count: map[string]int{}, nLevel: new(int), defs: new([]string), size: new(int), inlined: map[*expr]string{}}
+	return &printer{p: p, names: map[*instance]string{}, levels: map[levelUse]int{}, joins: map[*join]string{},
+		count: map[string]int{}, nLevel: new([2]int), defs: new([]string), size: new(int), inlined: map[*expr]string{}}
 }
 
 // child shares the names given so far but keeps its own later ones to itself.
@@ -70,9 +77,9 @@ func (p *printer) instance(i *instance) string {
 	return name
 }
 
-func (p *printer) level(l *level) string {
+func (p *printer) level(u levelUse) string {
 	for q := p; q != nil; q = q.parent {
-		if n, ok := q.levels[l]; ok {
+		if n, ok := q.levels[u]; ok {
 			switch {
 			case q.parent != nil:
 				return fmt.Sprintf("~%d", n)
@@ -82,9 +89,13 @@ func (p *printer) level(l *level) string {
 			return fmt.Sprintf("@%d", n)
 		}
 	}
-	*p.nLevel++
-	p.levels[l] = *p.nLevel
-	return p.level(l)
+	kind := 0
+	if u.windows {
+		kind = 1
+	}
+	p.nLevel[kind]++
+	p.levels[u] = p.nLevel[kind]
+	return p.level(u)
 }
 
 // join names a join and writes its definition once.
@@ -170,7 +181,7 @@ func (p *printer) write(e *expr) string {
 		}
 		return "outer(" + p.expr(e.args[0]) + ")"
 	case opAgg, opWindow:
-		return p.callText(e.text+p.level(e.level), e.args)
+		return p.callText(e.text+p.level(levelUse{e.level, e.op == opWindow}), e.args)
 	case opSub:
 		return p.subquery(e)
 	}
@@ -210,7 +221,7 @@ func (p *printer) callText(name string, args []*expr) string {
 }
 
 func (p *printer) subquery(e *expr) string {
-	rows := p.rows(e.level)
+	rows := p.top(e.level)
 	var args []string
 	for _, x := range e.args {
 		args = append(args, p.expr(x))
@@ -224,26 +235,51 @@ func (p *printer) subquery(e *expr) string {
 	return e.text + "(" + strings.Join(args, ", ") + " select " + strings.Join(outs, ", ") + " " + rows + ")"
 }
 
+// number gives a level its numbers, after those inside it.
+func (p *printer) number(l *level) {
+	if l.grouped {
+		p.level(levelUse{l, false})
+	}
+	if l.windows && l.windowUse {
+		p.level(levelUse{l, true})
+	}
+}
+
+// top writes the rows of a query that no condition around it may be merged
+// with: there its own windows decide nothing, and a projection around one
+// source is that source.
+func (p *printer) top(l *level) string {
+	if l.setop == "" && l.projects() && len(l.where) == 0 {
+		var s string
+		switch f := l.from; {
+		case f.level != nil:
+			s = p.top(f.level)
+		case f.inst != nil || f.join != nil:
+			s = p.from(f)
+		default:
+			s = p.rows(l)
+		}
+		p.number(l)
+		return s
+	}
+	return p.rows(l)
+}
+
 // rows writes what decides the rows of a level.
 func (p *printer) rows(l *level) string {
 	if p.tooLong() {
 		return ""
 	}
 	if l.setop != "" {
-		left, right := p.rows(l.left), p.rows(l.right)
+		left, right := p.top(l.left), p.top(l.right)
 		s := l.setop + "(" + left + p.columns(l.left, l) + "; " + right + p.columns(l.right, l) + ")"
 		return "{" + s + p.tailOf(l) + "}"
-	}
-	if l.grouped || l.windows && l.windowUse {
-		p.level(l)
 	}
 	var items []string
 	var conds []*expr
 	p.collect(l.from, &items, &conds)
 	conds = append(conds, l.where...)
-	if l.plain() && len(conds) == 0 && len(items) == 1 && strings.HasPrefix(items[0], "{") {
-		return items[0] // a projection around one query
-	}
+	p.number(l)
 	sort.Strings(items) // inner joins commute
 	var b strings.Builder
 	b.WriteString("{from ")
@@ -339,6 +375,9 @@ func (p *printer) sorted(es []*expr) []string {
 
 // from writes a FROM tree as one item.
 func (p *printer) from(f *from) string {
+	if f.level != nil {
+		return p.top(f.level)
+	}
 	var items []string
 	var conds []*expr
 	p.collect(f, &items, &conds)

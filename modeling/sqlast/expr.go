@@ -139,9 +139,13 @@ func (l *level) limited() bool { return l.limit != nil || l.offset != nil }
 
 // plain tells whether the level only projects, filters and joins, so that its
 // FROM and filters may be merged into the query around it.
-func (l *level) plain() bool {
+func (l *level) plain() bool { return l.projects() && !(l.windows && l.windowUse) }
+
+// projects is plain but for window functions, which need their input's filters
+// kept apart from those above them.
+func (l *level) projects() bool {
 	return l.setop == "" && !l.grouped && !l.distinct && len(l.on) == 0 && !l.limited() && l.sample == "" &&
-		len(l.unnest) == 0 && len(l.qualify) == 0 && !(l.windows && l.windowUse)
+		len(l.unnest) == 0 && len(l.qualify) == 0
 }
 
 // mk interns a node.

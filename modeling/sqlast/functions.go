@@ -130,8 +130,11 @@ func resultType(name string, args []*expr) string {
 // commonType gives the type the arguments meet in, as far as the rules need.
 func commonType(args []*expr) string {
 	t := ""
+	literal := false
 	for _, x := range args {
 		switch {
+		case x.op == opText || x.op == opConst && strings.HasPrefix(x.text, "'"):
+			literal = true // takes the type of the others
 		case isFloating(x.typ):
 			return "DOUBLE"
 		case x.op == opConst && x.text == "NULL":
@@ -146,6 +149,9 @@ func commonType(args []*expr) string {
 		default:
 			return ""
 		}
+	}
+	if t == "" && literal {
+		return "VARCHAR"
 	}
 	return t
 }
@@ -164,6 +170,9 @@ func isInteger(t string) bool {
 // normalType maps the spellings of a declared type to the engine's.
 func normalType(t string) string {
 	u := strings.ToUpper(strings.TrimSpace(t))
+	if strings.HasPrefix(u, "STRUCT(") {
+		return "STRUCT(" + strings.TrimSpace(t)[len("STRUCT("):] // field names keep their case
+	}
 	switch u {
 	case "INT", "INT4", "SIGNED":
 		return "INTEGER"

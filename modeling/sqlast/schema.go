@@ -83,6 +83,9 @@ func (s *Schema) lookup(parts []string) (*Table, bool) {
 		return nil, false
 	}
 	t, ok := s.tables[tableKey(parts)]
+	if !ok && len(parts) > 1 && strings.EqualFold(parts[len(parts)-2], "main") {
+		t, ok = s.tables[tableKey(parts[len(parts)-1:])] // the engine's default schema
+	}
 	return t, ok
 }
 

@@ -200,7 +200,7 @@ func (a *analyzer) describe(l *level, refs []Reference) *Analysis {
 		}
 	}
 	root := newPrinter(a.params)
-	an.RowSet = RowSet{Canonical: root.rows(l), Nondeterministic: rows.nondet}
+	an.RowSet = RowSet{Canonical: root.top(l), Nondeterministic: rows.nondet}
 	var keys []string
 	for i, o := range l.outputs {
 		f := Field{Name: o.name, Reads: columnRefs(fields[i]), Params: sortedKeys(fields[i].params),

@@ -41,6 +41,8 @@ type Env struct {
 	// links no driver.
 	OpenEngine    func(ctx context.Context, e modeling.Engine, o EngineOptions) (executors.Engine, error)
 	EngineVersion func(ctx context.Context) (string, error)
+	// Demo makes the example warehouse.
+	Demo Demo
 	// NewParser gives the SQL parser.
 	NewParser func() (Parser, error)
 	// nowText is the hidden --now: a reading without an offset is local in

@@ -5,7 +5,7 @@ import "github.com/urfave/cli/v2"
 // commands lists every command. Where help shows one is said in sections.
 func commands(env *Env) []*cli.Command {
 	return []*cli.Command{
-		initCommand(env), schemaCommand(env), paramsCommand(env),
+		demoCommand(env), initCommand(env), schemaCommand(env), paramsCommand(env),
 		datesCommand(env), validateCommand(env), lsCommand(env), showCommand(env),
 		planCommand(env), backfillCommand(env), applyCommand(env),
 		statusCommand(env), logsCommand(env), codeCommand(env), historyCommand(env),

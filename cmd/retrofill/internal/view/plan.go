@@ -68,29 +68,38 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 	}
 	fmt.Fprintf(b, "  %-40s %s\n", n.Name, strings.Join(facts, ", "))
 	if n.Why != "" {
-		fmt.Fprintf(b, "    why                  %s\n", n.Why)
+		fmt.Fprintf(b, "    why                   %s\n", n.Why)
+	}
+	wide := 20
+	for _, w := range n.Writes {
+		wide = max(wide, len([]rune(w.Node)))
 	}
 	for _, w := range n.Writes {
 		because := n.Because
 		if because != "" {
 			because = " (" + because + ")"
 		}
-		fmt.Fprintf(b, "    %-20s %s%s\n", w.Node, actionText(w.Action), because)
+		fmt.Fprintf(b, "    %-*s  %s%s\n", wide, w.Node, actionText(w.Action), because)
 		for _, group := range groupFields(n, w) {
-			fmt.Fprintf(b, "      %-18s %s\n", strings.Join(group.names, ", "), group.because)
+			names := strings.Join(group.names, ", ")
+			if len([]rune(names)) > wide-2 {
+				fmt.Fprintf(b, "      %s\n      %*s  %s\n", names, wide-2, "", group.because)
+				continue
+			}
+			fmt.Fprintf(b, "      %-*s  %s\n", wide-2, names, group.because)
 		}
 	}
 	if n.Writes == nil && n.Because != "" {
-		fmt.Fprintf(b, "    %-20s %s\n", n.Strategy, n.Because)
+		fmt.Fprintf(b, "    %-20s  %s\n", n.Strategy, n.Because)
 	}
 	for _, s := range n.Steps {
 		if s.Strategy == plan.DryRun {
-			fmt.Fprintf(b, "    dry-run              %s: %s\n", count(s.Instances, "instance"), s.Because)
+			fmt.Fprintf(b, "    dry-run               %s: %s\n", count(s.Instances, "instance"), s.Because)
 		}
 	}
 	for _, e := range n.Needs {
 		if e.Kind == "self" || e.Kind == "cross_cycle" {
-			fmt.Fprintf(b, "    needs                %s, %s (%s)\n", e.Node, edgeText(p, e), e.Because)
+			fmt.Fprintf(b, "    needs                 %s, %s (%s)\n", e.Node, edgeText(p, e), e.Because)
 		}
 	}
 }
