@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrofill/retrofill/modeling/diag"
 	"github.com/retrofill/retrofill/modeling/param"
+	"github.com/retrofill/retrofill/modeling/sqlast"
 	"github.com/retrofill/retrofill/planner/compile"
 	"github.com/retrofill/retrofill/planner/lineage"
 	"github.com/retrofill/retrofill/planner/plan"
@@ -82,7 +83,8 @@ func (b *build) compileTable(ctx context.Context, p *picked) (plan.Step, bool) {
 	n := p.node
 	t, diags := b.compilable(ctx, n)
 	b.diags = append(b.diags, diags...)
-	body, ok := b.route(ctx, n)
+	less, _ := b.reduced(ctx, p)
+	body, ok := b.route(ctx, n, less)
 	if !ok || diags.HasErrors() {
 		return plan.Step{}, false
 	}
@@ -127,9 +129,9 @@ func (b *build) compileTable(ctx context.Context, p *picked) (plan.Step, bool) {
 
 // route replaces references to logical tables by the physical nodes that hold
 // the columns read.
-func (b *build) route(ctx context.Context, n *lineage.Node) (string, bool) {
+func (b *build) route(ctx context.Context, n *lineage.Node, a *sqlast.Analysis) (string, bool) {
 	var refs []compile.Reference
-	for _, r := range n.Analysis.References {
+	for _, r := range a.References {
 		up := b.deps.Model.Node(r.Table)
 		if up == nil || !up.IsTable() {
 			continue
@@ -142,7 +144,7 @@ func (b *build) route(ctx context.Context, n *lineage.Node) (string, bool) {
 		with, _ := compile.Source(t, needed)
 		refs = append(refs, compile.Reference{Start: r.Name.Start, End: r.Name.End, With: with, Alias: lineage.AliasFor(b.dialect, r)})
 	}
-	text, err := compile.Route(n.Analysis.Definition.SQL, refs)
+	text, err := compile.Route(a.Definition.SQL, refs)
 	if err != nil {
 		b.errorf("internal", "%s: %v", n.Name, err)
 		return "", false

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/modeling/sqlast"
 	"github.com/retrofill/retrofill/planner/lineage"
 	"github.com/retrofill/retrofill/planner/plan"
 )
@@ -56,10 +57,13 @@ type Request struct {
 
 // Deps is what planning works with.
 type Deps struct {
-	Model       *lineage.Model
-	Typer       *lineage.Typer
-	Ledger      Ledger
-	Catalog     Catalog
+	Model   *lineage.Model
+	Typer   *lineage.Typer
+	Ledger  Ledger
+	Catalog Catalog
+	// Parser shortens SELECTs to the fields that a step writes; nil = they
+	// stay whole.
+	Parser      sqlast.Parser
 	Environment string
 	Schema      string
 	Engine      plan.EngineRef

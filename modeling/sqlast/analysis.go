@@ -75,6 +75,7 @@ type NeutralJoin struct {
 type Unsplittable struct {
 	Kind   string `json:"kind"` // recursive_cte, positional_join, pivot, external_read, dynamic_columns, too_complex, unsupported_syntax
 	Reason string `json:"reason"`
+	Offset int    `json:"offset"` // byte offset in the definition's SQL, -1 unknown
 }
 
 // Analysis is one definition taken apart. It is plain data: it marshals to

@@ -32,7 +32,6 @@ type analyzer struct {
 	pending      []pendingOrder
 	diags        diag.List
 	unsplittable *Unsplittable
-	unsplitAt    int
 }
 
 func newAnalyzer(d Definition, prep prepared, s *Schema) *analyzer {
@@ -52,8 +51,7 @@ func (a *analyzer) failed() bool { return a.unsplittable != nil || len(a.diags) 
 // unsplit notes the first reason why the definition cannot be split.
 func (a *analyzer) unsplit(kind string, loc uint64, format string, args ...any) {
 	if a.unsplittable == nil {
-		a.unsplittable = &Unsplittable{Kind: kind, Reason: fmt.Sprintf(format, args...)}
-		a.unsplitAt = a.loc(loc)
+		a.unsplittable = &Unsplittable{Kind: kind, Reason: fmt.Sprintf(format, args...), Offset: a.loc(loc)}
 	}
 }
 
@@ -79,7 +77,7 @@ func (a *analyzer) problemAt(code string, off int, format string, args ...any) r
 	if a.unsplittable != nil {
 		return reported{a, -1}
 	}
-	d := diag.Errorf(code, format, args...).At(position2(a.def, off))
+	d := diag.Errorf(code, format, args...).At(placeOf(a.def, off))
 	for _, x := range a.diags {
 		if x.Code == d.Code && x.Pos == d.Pos && x.Summary == d.Summary {
 			return reported{a, -1}
@@ -89,8 +87,8 @@ func (a *analyzer) problemAt(code string, off int, format string, args ...any) r
 	return reported{a, len(a.diags) - 1}
 }
 
-// position2 gives file, line and column (in characters) of a byte offset.
-func position2(d Definition, off int) diag.Pos {
+// placeOf gives file, line and column (in characters) of a byte offset.
+func placeOf(d Definition, off int) diag.Pos {
 	p := diag.Pos{File: d.File}
 	if off < 0 {
 		return p

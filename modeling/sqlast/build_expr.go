@@ -412,9 +412,11 @@ func (a *analyzer) window(e *astExpr, sc *scope) *expr {
 		by = append(by, k.e)
 		args = append(args, a.fn("order"+k.dir, "", k.e))
 	}
-	argBy := a.orderKeys(e.ArgOrders, sc)
-	for _, k := range argBy {
-		args = append(args, a.fn("argument_order"+k.dir, "", k.e))
+	if argBy := a.orderKeys(e.ArgOrders, sc); len(argBy) > 0 {
+		by = orderExprs(argBy) // they, not the window's, order the arguments
+		for _, k := range argBy {
+			args = append(args, a.fn("argument_order"+k.dir, "", k.e))
+		}
 	}
 	add("start", e.StartExpr)
 	add("end", e.EndExpr)
@@ -430,7 +432,7 @@ func (a *analyzer) window(e *astExpr, sc *scope) *expr {
 	x := a.mk(expr{op: opWindow, text: label, args: args, level: l, typ: resultType(name, children)})
 	rows := strings.HasSuffix(e.Start, "_ROWS") || strings.HasSuffix(e.End, "_ROWS")
 	a.pending = append(a.pending, pendingOrder{x: x, name: name, kind: aggregateKind(name), args: children, by: by,
-		part: part, level: l, window: true, rows: rows, argBy: len(argBy) > 0})
+		part: part, level: l, window: true, rows: rows})
 	return x
 }
 

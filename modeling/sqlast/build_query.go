@@ -240,10 +240,8 @@ func position(e *astExpr) (int, bool) {
 func (a *analyzer) hasAggregate(e *expr, l *level) bool {
 	found := false
 	e.each(func(x *expr) bool {
-		if x.op == opAgg && x.level == l {
-			found = true
-		}
-		return !found && x.op != opWindow || x.op == opWindow && !found
+		found = found || x.op == opAgg && x.level == l
+		return !found
 	})
 	return found
 }

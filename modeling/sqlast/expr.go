@@ -34,7 +34,6 @@ type expr struct {
 	level  *level
 	typ    string // engine type in upper case, "" unknown
 	nondet string // why this node by itself is non-deterministic
-	unsafe bool   // holds an aggregate (computed)
 }
 
 // instance is one use of a row source: a table, a table function, a VALUES list.

@@ -17,7 +17,6 @@ type pendingOrder struct {
 	level  *level
 	window bool
 	rows   bool // a ROWS frame, which cuts between peers
-	argBy  bool // ORDER BY inside a window function's argument list
 }
 
 // finish completes a level: how many rows it has at most, its keys, what is
@@ -176,7 +175,7 @@ func judge(p pendingOrder, l *level, input []uniqueKey, fixed map[*expr]bool) st
 			}
 			return ""
 		}
-		if p.rows && !ordered && len(p.args)+1 > 0 {
+		if p.rows && !ordered {
 			return p.name + "() over a ROWS frame whose order has ties"
 		}
 	}

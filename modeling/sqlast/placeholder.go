@@ -104,7 +104,11 @@ func (p *prepared) replaceWord(emit func(int, string, bool), text string, t toke
 	nameHere := dotAfter || prev == "." || prev == "FROM" || prev == "JOIN" || prev == "AS" || prev == "TABLE"
 	if numberTemplate.MatchString(s) && !nameHere {
 		p.templates = append(p.templates, s)
-		emit(t.start, "$"+paramName+strconv.Itoa(len(p.templates)-1), true)
+		name := "$" + paramName + strconv.Itoa(len(p.templates)-1)
+		if prev == "INTERVAL" { // INTERVAL $x DAY does not parse
+			name = "(" + name + ")"
+		}
+		emit(t.start, name, true)
 		return
 	}
 	p.replaceInside(emit, s, t.start, verbatim, func(n int) string {

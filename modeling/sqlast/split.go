@@ -161,14 +161,23 @@ func (a *analyzer) syntaxHint() string {
 func (a *analyzer) checkNames(outs []output) {
 	seen := map[string]bool{}
 	var names []string
-	for _, o := range outs {
+	lay, ok := SelectItems(a.def.SQL)
+	for i, o := range outs {
+		if o.loc < 0 && ok && len(lay.Items) == len(outs) {
+			o.loc = lay.Items[i].Start
+		}
+		if strings.Contains(o.name, "${") {
+			a.problemAt("parameter_in_identifier", max(o.loc, 0), "the field name %s holds a parameter", quoteText(o.name)).
+				hint("a table's fields are the same on every date: write the name out")
+			continue
+		}
 		if o.unnamed || o.name == "" {
-			a.problemAt("unnamed_field", o.loc, "an expression of the SELECT list has no name").hint("add `AS name`")
+			a.problemAt("unnamed_field", max(o.loc, 0), "an expression of the SELECT list has no name").hint("add `AS name`")
 			continue
 		}
 		k := strings.ToLower(o.name)
 		if seen[k] {
-			a.problemAt("duplicate_field", o.loc, "two fields are named %q", o.name).hint("give one of them another alias")
+			a.problemAt("duplicate_field", max(o.loc, 0), "two fields are named %q", o.name).hint("give one of them another alias")
 		}
 		seen[k] = true
 		names = append(names, o.name)

@@ -183,7 +183,7 @@ func (s *session) planDeps() (planner.Deps, error) {
 	}
 	e := s.Project.Engine(s.Environment.Engine)
 	return planner.Deps{
-		Model: s.model, Typer: s.typer, Ledger: s.ledger, Catalog: s.catalog,
+		Model: s.model, Typer: s.typer, Ledger: s.ledger, Catalog: s.catalog, Parser: s.parser,
 		Environment: s.Environment.Name, Schema: s.Environment.Schema,
 		Engine: plan.EngineRef{Name: e.Name, Type: e.Type, Path: e.Path}, Now: now,
 	}, nil
