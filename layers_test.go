@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"planner":               {"modeling", "planner"},
 	"executors":             {"modeling", "planner/plan"},
 	"executors/faultengine": {"executors", "planner/plan"},
-	"executors/enginetest":  {"executors"},
+	"executors/enginetest":  {"executors", "planner/dialect"},
 	"executors/duckdb":      {"executors", "planner/dialect", "modeling"},
 	"executors/ledger":      {"modeling", "planner"},
 	"executors/run":         {"modeling", "planner", "executors"},

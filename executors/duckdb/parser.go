@@ -70,8 +70,8 @@ func (p *Parser) ParseSelects(ctx context.Context, sqls []string) ([]sqlast.Pars
 		if err != nil {
 			return nil, fmt.Errorf("duckdb: parse %d statements: %w", n, err)
 		}
-		for _, t := range trees {
-			out = append(out, parseResult(t))
+		for i, t := range trees {
+			out = append(out, parseResult(t, sqls[i]))
 		}
 		sqls = sqls[n:]
 	}
@@ -126,7 +126,7 @@ func complaint(err error) string {
 	return string(b)
 }
 
-func parseResult(tree string) sqlast.ParseResult {
+func parseResult(tree, text string) sqlast.ParseResult {
 	if !strings.HasPrefix(tree, `{"error":true`) {
 		if tree == "" {
 			return sqlast.ParseResult{Message: "the parser gave no tree", Position: -1}
@@ -147,7 +147,19 @@ func parseResult(tree string) sqlast.ParseResult {
 	// The only thing that does not serialize although it parses.
 	r.NotSelect = e.Type == "not implemented" && strings.HasPrefix(e.Message, "Only SELECT statements")
 	if n, err := strconv.Atoi(e.Position); err == nil {
-		r.Position = n
+		r.Position = byteOffset(text, n)
 	}
 	return r
+}
+
+// byteOffset turns a character offset into a byte offset: the places of errors
+// count characters, those in the tree count bytes.
+func byteOffset(text string, chars int) int {
+	for i := range text {
+		if chars == 0 {
+			return i
+		}
+		chars--
+	}
+	return len(text)
 }

@@ -182,7 +182,7 @@ func (a *analyzer) groupBy(l *level, q *astQuery, sc *scope) {
 	for i, g := range q.Groups {
 		if n, ok := position(g); ok {
 			if n < 1 || n > len(l.outputs) {
-				a.problem("bad_position", g.Loc, "GROUP BY %d: the SELECT list has %d items", n, len(l.outputs))
+				a.problem("bad_position", g.Loc, "GROUP BY %d: the SELECT list has %d items", n, len(l.outputs)).hint("name the column")
 				continue
 			}
 			texts[i] = l.outputs[n-1].e
@@ -284,7 +284,7 @@ func (a *analyzer) modifiers(l *level, ms []*astModifier, sc *scope) {
 func (a *analyzer) byOutput(e *astExpr, l *level, sc *scope) []*expr {
 	if n, ok := position(e); ok {
 		if n < 1 || n > len(l.outputs) {
-			a.problem("bad_position", e.Loc, "ORDER BY %d: the SELECT list has %d items", n, len(l.outputs))
+			a.problem("bad_position", e.Loc, "ORDER BY %d: the SELECT list has %d items", n, len(l.outputs)).hint("name the column")
 			return nil
 		}
 		return []*expr{l.outputs[n-1].e}
