@@ -29,6 +29,7 @@ func passes() []pass {
 		{"records", passRecords},
 		{"fields", passFields},
 		{"steps", passSteps},
+		{"sources", passSources},
 		{"dependencies", passDependencies},
 		{"strategy", passStrategy},
 		{"compile", passCompile},

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,29 +70,34 @@ func exitText(err error) string {
 	return err.Error()
 }
 
-// await waits until a file is there: another process has got so far.
+// await waits until a file is there and, with a text, until it holds that:
+// another process has got so far.
 func await(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: await FILE")
+	if neg || len(args) == 0 || len(args) > 2 {
+		ts.Fatalf("usage: await FILE [TEXT]")
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && (len(args) == 1 || strings.Contains(string(text), args[1])) {
 			return
 		}
 		if time.Now().After(end) {
-			ts.Fatalf("%s does not come", args[0])
+			ts.Fatalf("%v does not come:\n%s", args, text)
 		}
 	}
 }
+
+// patience is how long a script waits for another process.
+const patience = 30 * time.Second
 
 // background is the one retrofill that runs beside a script.
 type background struct {
 	cmd  *exec.Cmd
-	errs bytes.Buffer
 	vars []string // its environment
 }
 
-// start runs retrofill in the background: `start backfill t --yes`.
+// start runs retrofill in the background, its standard error in the file
+// `stderr`: `start backfill t --yes`.
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	b := ts.Value("background").(*background)
 	if neg || len(args) == 0 || b.cmd != nil {
@@ -99,14 +105,14 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	self, err := os.Executable() // testscript.Main looks at the name it is called by
 	ts.Check(err)
-	b.errs.Reset()
-	b.cmd = &exec.Cmd{Path: self, Args: append([]string{"retrofill"}, args...), Dir: ts.MkAbs("."), Env: b.vars, Stderr: &b.errs}
+	errs, err := os.Create(ts.MkAbs("stderr"))
+	ts.Check(err)
+	defer errs.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ts.Defer(cancel)
+	b.cmd = exec.CommandContext(ctx, self, args...)
+	b.cmd.Args[0], b.cmd.Dir, b.cmd.Env, b.cmd.Stderr = "retrofill", ts.MkAbs("."), b.vars, errs
 	ts.Check(b.cmd.Start())
-	ts.Defer(func() {
-		if b.cmd != nil {
-			ts.Check(b.cmd.Process.Kill())
-		}
-	})
 }
 
 // interrupt sends Ctrl-C to it.
@@ -126,7 +132,7 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	got := strconv.Itoa(b.cmd.ProcessState.ExitCode())
 	b.cmd = nil
-	ts.Logf("[background stderr]\n%s", b.errs.String())
+	ts.Logf("[background stderr]\n%s", ts.ReadFile("stderr"))
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s", got, args[0])
 	}

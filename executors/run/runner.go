@@ -90,15 +90,13 @@ func (r *runner) run(ctx context.Context) (Summary, error) {
 	defer kill(nil)
 	soft, stop := context.WithCancelCause(hard)
 	defer stop(nil)
-	if r.opts.Stop != nil {
-		go func() {
-			select {
-			case <-r.opts.Stop:
-				stop(errStopped)
-			case <-soft.Done():
-			}
-		}()
-	}
+	go func() { // a nil channel never gives anything
+		select {
+		case <-r.opts.Stop:
+			stop(errStopped)
+		case <-soft.Done():
+		}
+	}()
 	beat := r.startHeartbeat(hard, kill, stop)
 	defer beat()
 
@@ -106,7 +104,7 @@ func (r *runner) run(ctx context.Context) (Summary, error) {
 	err := r.prepare(hard)
 	if err == nil {
 		r.event(Event{Kind: Prepared})
-		err = r.loop(hard, soft, kill)
+		err = r.loop(hard, soft, kill, stop)
 	}
 	beat() // no heartbeat after the end
 	return r.end(ctx, soft, began, err)
@@ -163,7 +161,7 @@ type result struct {
 
 // loop starts what may start and records what is blocked, until nothing is
 // left or nothing may start any more.
-func (r *runner) loop(hard, soft context.Context, kill context.CancelCauseFunc) (fatal error) {
+func (r *runner) loop(hard, soft context.Context, kill, stop context.CancelCauseFunc) (fatal error) {
 	pol, err := policy(r.plan.OnFailure)
 	if err != nil {
 		return err
@@ -179,6 +177,11 @@ func (r *runner) loop(hard, soft context.Context, kill context.CancelCauseFunc) 
 	running := 0
 	stopping := soft.Done()
 	for {
+		select {
+		case <-r.opts.Stop: // seen here too, so that nothing begins after it was closed
+			stop(errStopped)
+		default:
+		}
 		if soft.Err() != nil && stopping != nil {
 			stopping = nil
 			r.order.Stop()

@@ -2,9 +2,6 @@ package lineage
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +42,8 @@ type builder struct {
 	defs          []sqlast.Definition // by node before sorting; zero for tasks
 	tables        [][]string          // names that each SELECT reads
 	schema        map[string]sqlast.Table
+	sums          map[string][]byte // digests of the schema's tables, made when asked for
+	common        *shared
 }
 
 // Analyze analyses every table and task of a project. Problems of a node are
@@ -52,7 +51,7 @@ type builder struct {
 // zone, a circle of tables) are in Model.Diagnostics. The error is for
 // failures of the engine.
 func Analyze(ctx context.Context, deps Deps) (*Model, error) {
-	b := &builder{deps: deps, projectParams: Declared(deps.Project.Params), schema: map[string]sqlast.Table{}}
+	b := &builder{deps: deps, projectParams: Declared(deps.Project.Params), schema: map[string]sqlast.Table{}, sums: map[string][]byte{}}
 	b.model = &Model{Project: deps.Project, index: map[string]int{}, outputs: map[string]int{}, Sources: map[string]sqlast.Table{}}
 	var diags diag.List
 	if b.dialect, diags = param.ParseDialect(deps.Project.Dialect); diags.HasErrors() {
@@ -94,17 +93,30 @@ func (b *builder) collect() {
 		parts, diags := b.partition(n.Params, t.Partition)
 		n.Partition = parts
 		n.Diagnostics = append(n.Diagnostics, diags...)
+		d := b.definition(n)
+		b.code(n, d.SQL, t.SQLFile)
 		b.model.Nodes = append(b.model.Nodes, n)
-		b.defs = append(b.defs, b.definition(n))
+		b.defs = append(b.defs, d)
 	}
 	for _, t := range p.Tasks {
 		n := &Node{Name: t.Name, Kind: t.Kind, Task: t}
 		b.nodeParams(n)
 		b.schedule(n)
+		b.code(n, t.SQL, t.SQLFile)
 		b.model.Nodes = append(b.model.Nodes, n)
 		b.defs = append(b.defs, sqlast.Definition{})
 	}
 	b.reindex()
+}
+
+// code checks every placeholder of a node's SQL, where it stands in the
+// author's own text (semantics §2.1).
+func (b *builder) code(n *Node, sql, file string) {
+	if !strings.Contains(sql, "${") {
+		return
+	}
+	_, diags := param.ParseCode(param.Source{Text: sql, Pos: diag.Pos{File: file, Line: 1, Column: 1}}, n.Params)
+	n.Diagnostics = append(n.Diagnostics, diags...)
 }
 
 func (b *builder) reindex() {
@@ -143,39 +155,6 @@ func (b *builder) definition(n *Node) sqlast.Definition {
 	return d
 }
 
-// remembering is a Parser that parses each text once.
-type remembering struct {
-	parser sqlast.Parser
-	trees  map[string]sqlast.ParseResult
-}
-
-// ParseSelects parses the texts that were not parsed before in one call.
-func (r *remembering) ParseSelects(ctx context.Context, sqls []string) ([]sqlast.ParseResult, error) {
-	var open []string
-	for _, s := range sqls {
-		if _, ok := r.trees[s]; !ok && !slices.Contains(open, s) {
-			open = append(open, s)
-		}
-	}
-	if len(open) > 0 {
-		got, err := r.parser.ParseSelects(ctx, open)
-		if err != nil {
-			return nil, err
-		}
-		if len(got) != len(open) {
-			return nil, fmt.Errorf("lineage: parse: %d trees for %d texts", len(got), len(open))
-		}
-		for i, s := range open {
-			r.trees[s] = got[i]
-		}
-	}
-	out := make([]sqlast.ParseResult, len(sqls))
-	for i, s := range sqls {
-		out[i] = r.trees[s]
-	}
-	return out, nil
-}
-
 // readTables finds the names of the tables that each SELECT reads.
 func (b *builder) readTables(ctx context.Context) {
 	b.deps.Parser = &remembering{parser: b.deps.Parser, trees: map[string]sqlast.ParseResult{}}
@@ -187,7 +166,8 @@ func (b *builder) readTables(ctx context.Context) {
 			b.tables[i] = n.Task.Reads
 			continue
 		}
-		if v, ok := b.deps.Cache.Get(tablesKey(b.defs[i])); ok && json.Unmarshal(v, &b.tables[i]) == nil {
+		if v, ok := b.deps.Cache.Get(tablesKey(b.defs[i])); ok {
+			b.tables[i] = splitNames(v)
 			continue
 		}
 		open = append(open, i)
@@ -200,22 +180,10 @@ func (b *builder) readTables(ctx context.Context) {
 	for k, i := range open {
 		b.tables[i] = names[k]
 		b.model.Nodes[i].Diagnostics = append(b.model.Nodes[i].Diagnostics, diags[k]...)
-		if v, err := json.Marshal(names[k]); err == nil && !diags[k].HasErrors() {
-			b.deps.Cache.Put(tablesKey(b.defs[i]), v)
+		if !diags[k].HasErrors() {
+			b.deps.Cache.Put(tablesKey(b.defs[i]), joinNames(names[k]))
 		}
 	}
-}
-
-func tablesKey(d sqlast.Definition) string {
-	return "tables-" + digest(fmt.Sprint(sqlast.FormatVersion), strings.Join(d.Verbatim, ","), d.SQL)
-}
-
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // sources puts the sources that anything reads into the schema: declared
@@ -259,7 +227,7 @@ func (b *builder) sources(ctx context.Context) error {
 				}
 			}
 		}
-		b.schema[k] = t
+		b.put(k, t)
 		b.model.Sources[k] = t
 	}
 	return nil
@@ -284,23 +252,18 @@ func (b *builder) split(ctx context.Context, level []int) {
 			continue
 		}
 		b.itself(ctx, n, i)
-		var reads []sqlast.Table
-		for _, name := range b.tables[i] {
-			if t, ok := b.schema[strings.ToLower(name)]; ok {
-				reads = append(reads, t)
-			}
-		}
-		key := analysisKey(b.defs[i], reads)
+		key := b.analysisKey(i)
 		if v, ok := b.deps.Cache.Get(key); ok {
-			a := &sqlast.Analysis{}
-			if json.Unmarshal(v, a) == nil {
+			if a, err := sqlast.DecodeAnalysis(v); err == nil {
 				a.Definition.File = b.defs[i].File
 				b.done(n, a)
 				continue
 			}
 		}
-		for _, t := range reads {
-			tables[strings.ToLower(t.Name)] = t
+		for _, name := range b.tables[i] {
+			if t, ok := b.schema[strings.ToLower(name)]; ok {
+				tables[strings.ToLower(t.Name)] = t
+			}
 		}
 		jobs = append(jobs, job{i, key})
 		defs = append(defs, b.defs[i])
@@ -318,21 +281,11 @@ func (b *builder) split(ctx context.Context, level []int) {
 		if r.Analysis == nil {
 			continue
 		}
-		if v, err := json.Marshal(r.Analysis); err == nil && !r.Diagnostics.HasErrors() {
-			b.deps.Cache.Put(jobs[k].key, v)
+		if !r.Diagnostics.HasErrors() {
+			b.deps.Cache.Put(jobs[k].key, sqlast.AppendAnalysis(nil, r.Analysis))
 		}
 		b.done(n, r.Analysis)
 	}
-}
-
-func analysisKey(d sqlast.Definition, reads []sqlast.Table) string {
-	d.File = ""
-	def, err := json.Marshal(d)
-	tables, err2 := json.Marshal(reads)
-	if err != nil || err2 != nil {
-		return ""
-	}
-	return "analysis-" + digest(fmt.Sprint(sqlast.FormatVersion), string(def), string(tables))
 }
 
 // readable tells whether every table that a node reads is known, and reports
@@ -403,7 +356,7 @@ func (b *builder) done(n *Node, a *sqlast.Analysis) {
 		}
 		n.Fields = append(n.Fields, c)
 	}
-	b.schema[strings.ToLower(n.Name)] = asRead(n, names)
+	b.put(n.Name, asRead(n, names))
 }
 
 // itself puts a table that reads itself into the schema before it is split,
@@ -414,17 +367,17 @@ func (b *builder) itself(ctx context.Context, n *Node, i int) {
 	}
 	key := "names-" + tablesKey(b.defs[i])
 	var names []string
-	if v, ok := b.deps.Cache.Get(key); !ok || json.Unmarshal(v, &names) != nil {
+	if v, ok := b.deps.Cache.Get(key); ok {
+		names = splitNames(v)
+	} else {
 		found, err := sqlast.Outputs(ctx, b.deps.Parser, b.defs[i:i+1])
 		if err != nil {
 			return // the same failure is reported by the split
 		}
 		names = found[0]
-		if v, err := json.Marshal(names); err == nil {
-			b.deps.Cache.Put(key, v)
-		}
+		b.deps.Cache.Put(key, joinNames(names))
 	}
-	b.schema[strings.ToLower(n.Name)] = asRead(n, names)
+	b.put(n.Name, asRead(n, names))
 }
 
 // asRead gives a logical table as its readers see it.

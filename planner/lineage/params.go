@@ -27,6 +27,15 @@ func Declared(params []modeling.Param) []param.Declared {
 	return out
 }
 
+// shared is what the nodes without parameters of their own have in common.
+type shared struct {
+	set   *param.Set
+	diags diag.List
+	// exprs are parsed partition expressions, which look the same in most
+	// tables of a project.
+	exprs map[string]Partition
+}
+
 // nodeParams gives the parameter set of a node: project, node, overrides.
 func (b *builder) nodeParams(n *Node) {
 	own := []modeling.Param(nil)
@@ -35,12 +44,20 @@ func (b *builder) nodeParams(n *Node) {
 	} else {
 		own = n.Task.Params
 	}
+	if len(own) == 0 && b.common != nil {
+		n.Params = b.common.set
+		n.Diagnostics = append(n.Diagnostics, b.common.diags...)
+		return
+	}
 	set, diags := param.NewSet(param.Config{
 		Dialect: b.dialect, Env: b.deps.Environment,
 		Project: b.projectParams, Node: Declared(own), Overrides: b.deps.Overrides,
 	})
 	n.Params = set
 	n.Diagnostics = append(n.Diagnostics, diags...)
+	if len(own) == 0 {
+		b.common = &shared{set: set, diags: diags, exprs: map[string]Partition{}}
+	}
 }
 
 // schedule parses the node's schedule; the loader has checked it, so problems

@@ -76,8 +76,8 @@ func readsItself(n *Node) bool {
 }
 
 func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.List) {
-	if n.Analysis == nil {
-		return nil, nil
+	if n.Analysis == nil || n.Diagnostics.HasErrors() {
+		return nil, nil // reported with the node
 	}
 	sql, diags := t.stubbed(ctx, n)
 	if diags.HasErrors() {

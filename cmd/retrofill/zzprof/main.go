@@ -1,11 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/pprof"
 	"time"
-	"fmt"
 
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/cli"
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/engines"
