@@ -73,6 +73,7 @@ func TestCompare(t *testing.T) {
 			"SELECT c.customer_id, r.amount, r.rn FROM customers c LEFT JOIN (SELECT order_id, amount, row_number() OVER (ORDER BY order_id) AS rn FROM orders) r ON r.order_id = c.customer_id", "added rn"},
 		{"window in a branch", "SELECT order_id, 1 AS n FROM orders UNION ALL SELECT order_id, 2 FROM orders_v2",
 			"SELECT order_id, count(*) OVER () AS n FROM orders UNION ALL SELECT order_id, 2 FROM orders_v2", "changed n"},
+		{"arguments of a table function", "SELECT order_id, r.i FROM order_lines l, range(l.qty) r(i)", "SELECT order_id, r.i FROM order_lines l, range(l.qty + 1) r(i)", "changed i; rows"},
 		{"text or number", "SELECT order_id, 1 AS v FROM orders", "SELECT order_id, '1' AS v FROM orders", "changed v"},
 		{"decimal digits", "SELECT order_id, 1.5 AS v FROM orders", "SELECT order_id, 1.50 AS v FROM orders", "changed v"},
 		{"grouping sets", "SELECT status, sum(amount) AS s FROM orders GROUP BY status", "SELECT status, sum(amount) AS s FROM orders GROUP BY ROLLUP (status)", "rows"},

@@ -53,7 +53,7 @@ func (p *printer) instance(i *instance) string {
 			return n
 		}
 	}
-	base := i.function + "()"
+	base := i.function
 	if i.table != nil {
 		parts := identParts(i.table.Name)
 		for k, s := range parts {
@@ -166,11 +166,10 @@ func (p *printer) write(e *expr) string {
 		_, s := p.p.describe(e.text)
 		return "text(" + s + ")"
 	case opCol:
-		name := e.text
-		if e.inst.table != nil {
-			name = quoteIdent(name)
+		if e.inst.table == nil { // its arguments are the column's derivation
+			return p.callText(p.instance(e.inst), e.inst.args) + "." + e.text
 		}
-		return p.instance(e.inst) + "." + name
+		return p.instance(e.inst) + "." + quoteIdent(e.text)
 	case opVia:
 		if e.join.neutral && !e.join.row {
 			j := p.join(e.join)
@@ -398,7 +397,7 @@ func (p *printer) collect(f *from, items *[]string, conds *[]*expr) {
 	switch {
 	case f.inst != nil:
 		s := p.instance(f.inst)
-		if len(f.inst.args) > 0 {
+		if f.inst.table == nil {
 			s += "(" + strings.Join(p.list(f.inst.args), ", ") + ")"
 		}
 		if f.inst.rows > 0 {

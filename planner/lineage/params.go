@@ -31,9 +31,6 @@ func Declared(params []modeling.Param) []param.Declared {
 type shared struct {
 	set   *param.Set
 	diags diag.List
-	// exprs are parsed partition expressions, which look the same in most
-	// tables of a project.
-	exprs map[string]Partition
 }
 
 // nodeParams gives the parameter set of a node: project, node, overrides.
@@ -56,7 +53,7 @@ func (b *builder) nodeParams(n *Node) {
 	n.Params = set
 	n.Diagnostics = append(n.Diagnostics, diags...)
 	if len(own) == 0 {
-		b.common = &shared{set: set, diags: diags, exprs: map[string]Partition{}}
+		b.common = &shared{set: set, diags: diags}
 	}
 }
 

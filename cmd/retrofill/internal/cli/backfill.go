@@ -220,12 +220,16 @@ func (s *session) fresh(ctx context.Context, p *plan.Plan) error {
 // execute stores the plan in the ledger and runs it, with progress on standard
 // error and the outcome on standard output.
 func (s *session) execute(ctx context.Context, p plan.Plan, output string) error {
-	env := s.env
-	me := owner()
-	if _, err := s.ledger.Create(ctx, p, me); err != nil {
+	if _, err := s.ledger.Create(ctx, p, owner()); err != nil {
 		return ledgerRefusal(err)
 	}
-	claim, err := s.ledger.Claim(ctx, p.Backfill, me)
+	return s.carryOut(ctx, p, output, run.Options{})
+}
+
+// carryOut claims a stored backfill and runs what is left of it.
+func (s *session) carryOut(ctx context.Context, p plan.Plan, output string, o run.Options) error {
+	env := s.env
+	claim, err := s.ledger.Claim(ctx, p.Backfill, owner())
 	if err != nil {
 		return ledgerRefusal(err)
 	}
@@ -244,9 +248,10 @@ func (s *session) execute(ctx context.Context, p plan.Plan, output string) error
 			progress.Note("ending at once")
 		}
 	})
+	o.Stop = ints.Soft()
 	sum, err := run.Run(runCtx, run.Deps{
 		Engine: s.engine, Ledger: claim, Clock: clock, Events: progress.Handle, Dir: s.Project.Dir,
-	}, p, run.Options{Stop: ints.Soft()})
+	}, p, o)
 	stop()
 	progress.Close(time.Second)
 	if err != nil {

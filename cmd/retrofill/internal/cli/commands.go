@@ -7,7 +7,7 @@ func commands(env *Env) []*cli.Command {
 	return []*cli.Command{
 		demoCommand(env), initCommand(env), schemaCommand(env), paramsCommand(env),
 		datesCommand(env), validateCommand(env), lsCommand(env), showCommand(env),
-		planCommand(env), backfillCommand(env), applyCommand(env),
+		planCommand(env), backfillCommand(env), applyCommand(env), resumeCommand(env),
 		statusCommand(env), logsCommand(env), codeCommand(env), historyCommand(env),
 		completionCommand(env), versionCommand(env), helpCommand(env),
 	}
@@ -25,7 +25,7 @@ func sections() []section {
 	return []section{
 		{"Start", []string{"demo", "init"}},
 		{"Look at a project", []string{"validate", "ls", "show", "params", "dates", "schema"}},
-		{"Plan and run", []string{"plan", "backfill", "apply"}},
+		{"Plan and run", []string{"plan", "backfill", "apply", "resume"}},
 		{"See what happened", []string{"status", "logs", "code", "history"}},
 		{"More", []string{"completion", "version", "help"}},
 	}

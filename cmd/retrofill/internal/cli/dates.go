@@ -20,14 +20,14 @@ import (
 // command (semantics §3.1).
 func dateFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "start-date", Usage: "first business date, `YYYY-MM-DD`, included"},
-		&cli.StringFlag{Name: "end-date", Usage: "last business date, `YYYY-MM-DD`, included"},
+		&cli.StringFlag{Name: "start-date", Usage: "first business `DATE` (YYYY-MM-DD), included"},
+		&cli.StringFlag{Name: "end-date", Usage: "last business `DATE` (YYYY-MM-DD), included"},
 		&cli.StringSliceFlag{Name: "dates", Usage: "single business dates: `LIST` separated by commas or line breaks, @file, or - for standard input; repeatable"},
-		&cli.StringSliceFlag{Name: "weekdays", Usage: "keep only these days of the week of the range: `mon,thu`"},
-		&cli.StringSliceFlag{Name: "monthdays", Usage: "keep only these days of the month of the range: `1,15,last`"},
+		&cli.StringSliceFlag{Name: "weekdays", Usage: "keep only these `DAYS` of the week of the range, such as mon,thu"},
+		&cli.StringSliceFlag{Name: "monthdays", Usage: "keep only these `DAYS` of the month of the range, such as 1,15,last"},
 		&cli.BoolFlag{Name: "allow-long-range", Usage: "allow a range of more than 366 days"},
 		&cli.IntFlag{Name: "groups", Value: 1, Usage: "cut the dates into `N` groups that run side by side, 1 to 12"},
-		&cli.StringFlag{Name: "order", Value: "asc", Usage: "order of the dates: asc or desc"},
+		&cli.StringFlag{Name: "order", Value: "asc", Usage: "`ORDER` of the dates: asc or desc"},
 		&cli.StringFlag{Name: "run-at", Usage: "start at this `TIME` (project's zone unless it carries an offset); allows dates up to its date"},
 	}
 }

@@ -241,7 +241,7 @@ stable, the wording is not. Lines and columns count from 1; 0 means unknown.
 func manualCommand(b *strings.Builder, c *cli.Command) {
 	fmt.Fprintf(b, "\n### %s\n\n%s\n\n```\n%s\n```\n", c.Name, sentence(c.Usage), strings.Join(usages(c), "\n"))
 	if c.Description != "" {
-		b.WriteString("\n" + c.Description + "\n")
+		b.WriteString("\n" + paragraphs(c.Description) + "\n")
 	}
 	flags := shown(c.Flags)
 	if len(flags) == 0 {
@@ -259,4 +259,25 @@ func manualCommand(b *strings.Builder, c *cli.Command) {
 		}
 		fmt.Fprintf(b, "| %s | %s |\n", head, strings.ReplaceAll(f.text(), "|", `\|`))
 	}
+}
+
+// paragraphs makes the indented lines of a description a block of code.
+func paragraphs(text string) string {
+	var out []string
+	code := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if in := strings.HasPrefix(line, "  "); in != code {
+			code = in
+			fence := "```"
+			if in {
+				fence = "\n```"
+			}
+			out = append(out, fence)
+		}
+		out = append(out, strings.TrimPrefix(line, "  "))
+	}
+	if code {
+		out = append(out, "```")
+	}
+	return strings.Join(out, "\n")
 }

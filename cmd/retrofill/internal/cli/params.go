@@ -31,10 +31,10 @@ func paramsCommand(env *Env) *cli.Command {
 		Flags: append(projectFlags(),
 			&cli.StringFlag{Name: "expr", Usage: "evaluate this parameter `VALUE`, without a project"},
 			&cli.StringFlag{Name: "date", Aliases: []string{"bizdate"}, Usage: "business `DATE`, YYYY-MM-DD"},
-			&cli.StringFlag{Name: "at", Usage: "scheduled time of day, `HH:MM[:SS]` (with --expr)"},
+			&cli.StringFlag{Name: "at", Usage: "scheduled `TIME` of day, HH:MM or HH:MM:SS (with --expr; default 00:00)"},
 			&cli.StringFlag{Name: "scheduled", Usage: "scheduled `TIME` instead of a business date; the business date is the day before"},
 			&cli.StringFlag{Name: "zone", Usage: "IANA `ZONE` (with --expr; default UTC)"},
-			&cli.StringFlag{Name: "dialect", Usage: "parameter grammar: dataphin (default) or dataworks (with --expr)"},
+			&cli.StringFlag{Name: "dialect", Usage: "parameter `GRAMMAR`: dataphin (default) or dataworks (with --expr)"},
 			&cli.StringSliceFlag{Name: "param", Usage: "override a parameter, `NAME=VALUE`; repeatable"},
 			outputFlag("text", "json")),
 		Action: func(c *cli.Context) error {
