@@ -18,9 +18,10 @@ func passFields(_ context.Context, b *build) error {
 	if b.diags.HasErrors() {
 		return nil
 	}
-	tables := make([]fields.Table, 0, len(b.deps.Model.Nodes))
+	nodes := b.reach()
+	tables := make([]fields.Table, 0, len(nodes))
 	changed := map[string]changes{}
-	for _, n := range b.deps.Model.Nodes {
+	for _, n := range nodes {
 		t := FieldTable(b.deps.Model, n)
 		if n.IsTable() && n.Analysis != nil {
 			c := b.changesOf(n)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/retrofill/retrofill/modeling"
 	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/modeling/sqlast"
 	"github.com/retrofill/retrofill/planner/fields"
@@ -46,7 +47,7 @@ func passRecords(ctx context.Context, b *build) error {
 		return nil
 	}
 	var nodes []string
-	for _, n := range b.deps.Model.Nodes {
+	for _, n := range b.withInputs(b.reach()) {
 		if !n.IsTable() {
 			continue
 		}
@@ -148,6 +149,9 @@ type changes struct {
 
 func (b *build) changesOf(n *lineage.Node) changes {
 	out := changes{fields: map[string][]change{}}
+	if !slices.ContainsFunc(n.Table.Nodes, func(m modeling.MaterializationNode) bool { return len(b.records[strings.ToLower(m.Name)]) > 0 }) {
+		return out // never built: nothing to compare
+	}
 	_, now, err := DefinitionOf(n)
 	if err != nil {
 		return out
