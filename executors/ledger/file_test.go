@@ -11,7 +11,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
-	"github.com/retrofill/retrofill/planner/plan"
 )
 
 func fixed() time.Time { return time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC) }
@@ -216,5 +215,4 @@ func TestSize(t *testing.T) {
 	if err != nil || len(got) != days {
 		t.Errorf("%d records, %v", len(got), err)
 	}
-	var _ plan.Plan
 }

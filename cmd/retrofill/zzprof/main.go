@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"runtime/debug"
 	"time"
 
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/cli"
@@ -12,6 +13,7 @@ import (
 )
 
 func main() {
+	debug.SetGCPercent(200)
 	f, _ := os.Create(os.Getenv("PROF"))
 	runtime.SetCPUProfileRate(500)
 	pprof.StartCPUProfile(f)
