@@ -15,6 +15,9 @@ type Generated struct {
 	// selection. Hub is a table that much of the project reads: with all levels
 	// downstream it is a wide one. Single is an ordinary fact table.
 	Leaf, Hub, Single string
+	// Sources is the script that makes the empty source tables, without which
+	// no plan is made.
+	Sources string
 }
 
 // tableFields is the number of fields of each generated table, its two key
@@ -77,13 +80,17 @@ params:
   week_ago: "${yyyy-mm-dd-6}"
 sources:
 `)
+	var ddl strings.Builder
+	ddl.WriteString("CREATE SCHEMA IF NOT EXISTS src;\n")
 	for s := range max(1, n/20) {
+		fmt.Fprintf(&ddl, "CREATE TABLE src.events_%04d (id BIGINT, region VARCHAR, v1 DOUBLE, v2 DOUBLE, v3 DOUBLE, v4 DOUBLE, v5 DOUBLE, v6 DOUBLE, v7 DOUBLE, v8 DOUBLE, ds DATE);\n", s)
 		fmt.Fprintf(&b, "  - table: src.events_%04d\n    partition: {ds: \"${yyyy-mm-dd}\"}\n    columns: {id: BIGINT, region: VARCHAR", s)
 		for f := 1; f <= 8; f++ {
 			fmt.Fprintf(&b, ", v%d: DOUBLE", f)
 		}
 		b.WriteString(", ds: DATE}\n")
 	}
+	g.info.Sources = ddl.String()
 	return g.write("retrofill.yml", b.String())
 }
 

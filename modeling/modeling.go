@@ -42,6 +42,7 @@ type Project struct {
 	Sources            []Source      `json:"sources,omitempty"`
 	Tables             []*Table      `json:"tables,omitempty"`
 	Tasks              []*Task       `json:"tasks,omitempty"`
+	Metrics            *Metrics      `json:"metrics,omitempty"` // nil = none are defined
 	// Digest identifies the content of all project files (hex sha256): the
 	// same files give the same digest in any folder and order.
 	Digest string `json:"digest,omitempty"`
@@ -169,6 +170,8 @@ type FieldSpec struct {
 	Paused      bool     `json:"paused,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
 	Pos         diag.Pos `json:"-"`
+	// RegisteredPos is where Registered was written.
+	RegisteredPos diag.Pos `json:"-"`
 }
 
 // Dependency is a declared dependency of a node on another (or itself).
@@ -220,8 +223,10 @@ type Table struct {
 	YAMLFile      string `json:"yaml_file"` // relative to the project, slashes
 	// SQLByEngine holds per-engine variants (`<table>.trino.sql`), by engine type.
 	SQLByEngine map[string]string `json:"sql_by_engine,omitempty"`
-	Pos         diag.Pos          `json:"-"`
-	KeyPos      []diag.Pos        `json:"-"` // of Key, one each; may be shorter
+	// Compose is what SQL was generated from; nil for a table with a SQL file.
+	Compose *Compose   `json:"compose,omitempty"`
+	Pos     diag.Pos   `json:"-"`
+	KeyPos  []diag.Pos `json:"-"` // of Key, one each; may be shorter
 }
 
 // Output is a declared output of a task.
@@ -263,6 +268,16 @@ type Task struct {
 	TimeoutSec  int            `json:"timeout_sec,omitempty"`
 	YAMLFile    string         `json:"yaml_file,omitempty"`
 	Pos         diag.Pos       `json:"-"`
+}
+
+// RegisteredColumn gives table and column that a registered field is mapped
+// from; ok is false for other fields.
+func (f FieldSpec) RegisteredColumn() (table, column string, ok bool) {
+	i := strings.LastIndexByte(f.Registered, '.')
+	if i <= 0 {
+		return "", "", false
+	}
+	return f.Registered[:i], f.Registered[i+1:], true
 }
 
 // Table finds a logical table by name, without letter case.

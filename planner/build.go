@@ -7,6 +7,7 @@ import (
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/modeling/diag"
+	"github.com/retrofill/retrofill/planner/compile"
 	"github.com/retrofill/retrofill/planner/dialect"
 	"github.com/retrofill/retrofill/planner/fields"
 	"github.com/retrofill/retrofill/planner/lineage"
@@ -56,6 +57,8 @@ type build struct {
 	defs    map[string]plan.Definition
 	model   *fields.Model
 	picked  []*picked // in dependency order
+	byNode  map[*lineage.Node]*picked
+	typed   map[*lineage.Node]compile.Table // made by compilable
 }
 
 // picked is a node of the plan in the making.
@@ -68,8 +71,20 @@ type picked struct {
 	writes []fields.Write
 	// real and dry are its business dates, in run order.
 	real, dry []bizdate.Date
+	isReal    map[bizdate.Date]bool // made by realDates
 	dryWhy    string
 	out       plan.Node
+}
+
+// realDates gives the real dates as a set.
+func (p *picked) realDates() map[bizdate.Date]bool {
+	if p.isReal == nil {
+		p.isReal = make(map[bizdate.Date]bool, len(p.real))
+		for _, d := range p.real {
+			p.isReal[d] = true
+		}
+	}
+	return p.isReal
 }
 
 // Build plans a backfill. All problems are reported together where they do
@@ -80,7 +95,7 @@ func Build(ctx context.Context, req Request, deps Deps) (plan.Plan, diag.List, e
 	if err != nil {
 		return plan.Plan{}, diag.List{diag.Errorf("unknown_engine", "%v", err)}, nil
 	}
-	b := &build{req: req, deps: deps, dialect: d}
+	b := &build{req: req, deps: deps, dialect: d, byNode: map[*lineage.Node]*picked{}, typed: map[*lineage.Node]compile.Table{}}
 	b.plan = plan.Plan{
 		FormatVersion: plan.FormatVersion,
 		CreatedAt:     deps.Now.UTC().Format(time.RFC3339),

@@ -62,6 +62,10 @@ func (b *build) steps(p *picked, step plan.Step) []plan.Step {
 // Compilable describes a table for the compiler, its fields typed where the
 // typer knows them.
 func (b *build) compilable(ctx context.Context, n *lineage.Node) (compile.Table, diag.List) {
+	if t, ok := b.typed[n]; ok {
+		t.Nodes = slices.Clone(t.Nodes) // what is written of it differs
+		return t, nil
+	}
 	t := compile.Table{Dialect: b.dialect, Schema: b.deps.Schema, Name: n.Name, Key: n.Table.Key}
 	cols, diags := b.deps.Typer.Fields(ctx, n)
 	if cols == nil {
@@ -75,6 +79,10 @@ func (b *build) compilable(ctx context.Context, n *lineage.Node) (compile.Table,
 	}
 	for _, m := range n.Table.Nodes {
 		t.Nodes = append(t.Nodes, compile.Node{Name: m.Name, Anchor: m.Anchor, Fields: m.Fields})
+	}
+	if len(diags) == 0 {
+		b.typed[n] = t
+		t.Nodes = slices.Clone(t.Nodes)
 	}
 	return t, diags
 }

@@ -130,30 +130,26 @@ func (b *build) checkOutside(p *picked, in lineage.Input, r lineage.Reads, up *p
 	if !n.IsTable() || in.Parameter && len(in.References) == 0 {
 		return
 	}
-	inside := map[bizdate.Date]bool{}
+	var inside map[bizdate.Date]bool
 	if up != nil {
-		for _, d := range up.real {
-			inside[d] = true
-		}
+		inside = up.realDates()
 	}
 	anchor := lineage.Anchor(n)
 	var missing []bizdate.Date
-	real := map[bizdate.Date]bool{}
-	for _, d := range p.real {
-		real[d] = true
-	}
+	real, seen := p.realDates(), map[bizdate.Date]bool{}
 	for _, run := range r.Runs {
 		for _, d := range b.dates {
 			if d < run.From || d > run.To || !real[d] {
 				continue
 			}
 			for u := d + bizdate.Date(run.Lo); u <= d+bizdate.Date(run.Hi); u++ {
-				if inside[u] || !n.Schedule.Scheduled(u) || b.built(anchor, u) || slices.Contains(missing, u) {
+				if inside[u] || seen[u] || !n.Schedule.Scheduled(u) || b.built(anchor, u) {
 					continue
 				}
 				if up != nil && p == up && u < b.dates[0] && len(missing) > 0 {
 					continue
 				}
+				seen[u] = true
 				missing = append(missing, u)
 			}
 		}

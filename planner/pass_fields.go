@@ -229,12 +229,12 @@ func (b *build) pick(r fields.TableResult, why string) {
 	if n == nil {
 		return
 	}
-	i := slices.IndexFunc(b.picked, func(p *picked) bool { return p.node == n })
-	if i < 0 {
-		b.picked = append(b.picked, &picked{node: n, level: r.Level, why: why, whole: r.Whole || !n.IsTable(), fields: r.Fields, writes: r.Nodes})
+	p, ok := b.byNode[n]
+	if !ok {
+		p = &picked{node: n, level: r.Level, why: why, whole: r.Whole || !n.IsTable(), fields: r.Fields, writes: r.Nodes}
+		b.picked, b.byNode[n] = append(b.picked, p), p
 		return
 	}
-	p := b.picked[i]
 	if p.whole {
 		return
 	}

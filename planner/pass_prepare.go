@@ -20,8 +20,10 @@ func passPrepare(ctx context.Context, b *build) error {
 		return nil
 	}
 	var prepare, publish []string
+	there := map[string]bool{}
 	add := func(list *[]string, sql string) {
-		if !slices.Contains(*list, sql) {
+		if !there[sql] {
+			there[sql] = true
 			*list = append(*list, sql)
 		}
 	}
@@ -50,11 +52,13 @@ func passPrepare(ctx context.Context, b *build) error {
 		}
 		add(&publish, compile.View(t))
 	}
+	looked := map[int]bool{}
 	for _, p := range b.picked { // what is read must exist, if only empty
 		for _, in := range p.node.Inputs {
-			if in.Node < 0 || len(in.References) == 0 || !b.deps.Model.Nodes[in.Node].IsTable() {
+			if in.Node < 0 || len(in.References) == 0 || !b.deps.Model.Nodes[in.Node].IsTable() || looked[in.Node] {
 				continue
 			}
+			looked[in.Node] = true
 			t, diags := b.compilable(ctx, b.deps.Model.Nodes[in.Node])
 			if diags.HasErrors() {
 				continue

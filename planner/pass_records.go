@@ -22,17 +22,27 @@ import (
 // hash of its text.
 func DefinitionOf(n *lineage.Node) (string, plan.Definition, error) {
 	a := n.Analysis
+	nodes := map[string][]string{}
+	for _, m := range n.Table.Nodes {
+		list := make([]string, len(m.Fields))
+		for i, f := range m.Fields {
+			list[i] = strings.ToLower(f)
+		}
+		slices.Sort(list)
+		nodes[strings.ToLower(m.Name)] = list
+	}
 	text, err := json.Marshal(struct {
 		Version    int                   `json:"version"`
 		Definition sqlast.Definition     `json:"definition"`
 		Schema     sqlast.SchemaSnapshot `json:"schema"`
-	}{a.Version, a.Definition, a.Schema})
+		Nodes      map[string][]string   `json:"nodes"`
+	}{a.Version, a.Definition, a.Schema, nodes})
 	if err != nil {
 		return "", plan.Definition{}, fmt.Errorf("planner: encode definition of %s: %w", n.Name, err)
 	}
 	d := plan.Definition{
 		Table: n.Name, Version: a.Version, Text: string(text),
-		RowSet: a.RowSet.Fingerprint, Key: a.RowSet.KeyFingerprint, Fields: map[string]string{},
+		RowSet: a.RowSet.Fingerprint, Key: a.RowSet.KeyFingerprint, Fields: map[string]string{}, Nodes: nodes,
 	}
 	for _, f := range a.Fields {
 		d.Fields[strings.ToLower(f.Name)] = f.Fingerprint
@@ -116,6 +126,9 @@ func (b *build) effective(matNode, field string, date bizdate.Date) (Built, bool
 		if d, ok := b.defs[r.Definition]; ok && field != "" {
 			if _, has := d.Fields[strings.ToLower(field)]; !has {
 				continue
+			}
+			if held, known := d.Nodes[strings.ToLower(matNode)]; known && r.Fields == nil && !containsFold(held, field) {
+				continue // it lived in another node
 			}
 		}
 		best, found = r, true

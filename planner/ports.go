@@ -50,6 +50,19 @@ type Ledger interface {
 	NameTaken(ctx context.Context, name string) (bool, error)
 }
 
+// Acceptance is accepted older logic, with who accepted it when.
+type Acceptance struct {
+	plan.Acceptance
+	By string
+	At time.Time
+}
+
+// Acceptor is a Ledger that keeps accepted older logic (forward-only).
+type Acceptor interface {
+	// Acceptances gives what is accepted in an environment, oldest first.
+	Acceptances(ctx context.Context, environment string) ([]Acceptance, error)
+}
+
 // Table is a table as the catalog knows it.
 type Table struct {
 	Name    string // schema.table, as readers write it

@@ -97,7 +97,7 @@ type background struct {
 }
 
 // start runs retrofill in the background, its standard error in the file
-// `stderr`: `start backfill t --yes`.
+// `progress`: `start backfill t --yes`.
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	b := ts.Value("background").(*background)
 	if neg || len(args) == 0 || b.cmd != nil {
@@ -105,7 +105,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	self, err := os.Executable() // testscript.Main looks at the name it is called by
 	ts.Check(err)
-	errs, err := os.Create(ts.MkAbs("stderr"))
+	errs, err := os.Create(ts.MkAbs("progress"))
 	ts.Check(err)
 	defer errs.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -132,7 +132,7 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	got := strconv.Itoa(b.cmd.ProcessState.ExitCode())
 	b.cmd = nil
-	ts.Logf("[background stderr]\n%s", ts.ReadFile("stderr"))
+	ts.Logf("[background stderr]\n%s", ts.ReadFile("progress"))
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s", got, args[0])
 	}

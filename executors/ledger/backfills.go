@@ -135,15 +135,16 @@ func insertNodes(t *tx, id int64, p *plan.Plan) error {
 
 // fingerprints is the part of a definition that is compared.
 type fingerprints struct {
-	RowSet string            `json:"row_set"`
-	Key    string            `json:"key"`
-	Fields map[string]string `json:"fields"`
+	RowSet string              `json:"row_set"`
+	Key    string              `json:"key"`
+	Fields map[string]string   `json:"fields"`
+	Nodes  map[string][]string `json:"nodes,omitempty"`
 }
 
 func insertDefinitions(t *tx, defs map[string]plan.Definition) error {
 	for _, id := range slices.Sorted(maps.Keys(defs)) {
 		d := defs[id]
-		fp, err := json.Marshal(fingerprints{d.RowSet, d.Key, d.Fields})
+		fp, err := json.Marshal(fingerprints{d.RowSet, d.Key, d.Fields, d.Nodes})
 		if err != nil {
 			return fmt.Errorf("store definition of %s: %w", d.Table, err)
 		}

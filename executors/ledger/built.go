@@ -209,7 +209,7 @@ func (l *Ledger) Definitions(ctx context.Context, ids []string) (map[string]plan
 			if err := json.Unmarshal([]byte(r.Fingerprints), &fp); err != nil {
 				return nil, l.problem("read definition "+r.Digest, err)
 			}
-			out[r.Digest] = plan.Definition{Table: r.Tbl, Text: r.Text, RowSet: fp.RowSet, Key: fp.Key, Fields: fp.Fields}
+			out[r.Digest] = plan.Definition{Table: r.Tbl, Text: r.Text, RowSet: fp.RowSet, Key: fp.Key, Fields: fp.Fields, Nodes: fp.Nodes}
 		}
 	}
 	return out, nil

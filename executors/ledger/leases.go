@@ -52,7 +52,7 @@ func wants(p *plan.Plan) ([]want, error) {
 			if s.Strategy == plan.DryRun {
 				continue
 			}
-			for _, w := range Written(n) {
+			for _, w := range Written(n, &s) {
 				for _, r := range s.Dates {
 					out = append(out, want{node: w.Node, from: r.From, to: r.To, minutes: minutes, fields: w.fieldSet()})
 				}
@@ -68,6 +68,8 @@ type Target struct {
 	Table  string   // physical table, "" for tasks
 	Fields []string // refreshed fields
 	Whole  bool     // every field
+	// RowsKept says that the row set is not refreshed.
+	RowsKept bool
 	// Action is the strategy of this write.
 	Action plan.Strategy
 }
@@ -79,16 +81,20 @@ func (t Target) fieldSet() []string {
 	return t.Fields
 }
 
-// Written gives what a node writes; a node without declared writes (a task)
-// writes itself.
-func Written(n *plan.Node) []Target {
-	if len(n.Writes) == 0 {
+// Written gives what a step of a node writes; a node without declared writes
+// (a task) writes itself.
+func Written(n *plan.Node, s *plan.Step) []Target {
+	writes := n.Writes
+	if s.Writes != nil {
+		writes = s.Writes
+	}
+	if len(writes) == 0 {
 		return []Target{{Node: n.Name, Whole: true, Action: n.Strategy}}
 	}
-	out := make([]Target, len(n.Writes))
-	for i, w := range n.Writes {
+	out := make([]Target, len(writes))
+	for i, w := range writes {
 		// A rewrite replaces whole partitions, whatever fields were asked for.
-		out[i] = Target{Node: w.Node, Table: w.Table, Fields: w.Fields, Action: w.Action, Whole: w.Whole || w.Action != plan.Column}
+		out[i] = Target{Node: w.Node, Table: w.Table, Fields: w.Fields, Action: w.Action, Whole: w.Whole || w.Action != plan.Column, RowsKept: w.RowsKept}
 	}
 	return out
 }

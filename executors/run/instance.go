@@ -238,9 +238,9 @@ func (j *job) failed(ctx, work context.Context, o ledger.Outcome, m executors.Ma
 // succeed fills in what a committed attempt wrote.
 func (j *job) succeed(o *ledger.Outcome, facts executors.Facts) {
 	o.Status, o.Facts, o.Marked = status.Succeeded, facts, true
-	for _, w := range ledger.Written(j.node) {
+	for _, w := range ledger.Written(j.node, j.step) {
 		rec := ledger.Record{Node: w.Node, Definition: j.node.Definition, Rows: rowsOf(w, facts)}
-		if !w.Whole {
+		if !w.Whole || w.RowsKept {
 			rec.Fields = w.Fields
 		}
 		o.Rows += max(rec.Rows, 0)

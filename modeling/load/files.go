@@ -32,6 +32,7 @@ type file struct {
 type group struct {
 	base     string // path without .yml and .sql
 	task     bool
+	metrics  bool // one file under metrics
 	yaml     file
 	sql      file
 	variants map[string]*file // by engine type
@@ -74,10 +75,7 @@ func walk(fsys fs.FS) walked {
 			w.diags = append(w.diags, unreadable(root, err))
 		}
 		if root == "metrics" {
-			if len(files) > 0 {
-				w.diags = append(w.diags, diag.Errorf("not_supported", "metrics are not supported in this version").
-					At(diag.Pos{File: files[0].path}).WithHint("write the summary table as a SELECT under models, and move the metrics folder away for now"))
-			}
+			w.metrics(groups, files)
 			continue
 		}
 		w.pair(groups, files, root == "tasks")
@@ -108,6 +106,18 @@ func (w *walked) visit(fsys fs.FS, p string, e fs.DirEntry, files *[]file) error
 		*files = append(*files, file{path: p, entry: e})
 	}
 	return nil
+}
+
+// metrics takes the files of metrics, each for itself.
+func (w *walked) metrics(groups map[string]*group, files []file) {
+	for _, f := range files {
+		if strings.EqualFold(path.Ext(f.path), ".sql") {
+			w.diags = append(w.diags, diag.Errorf("bad_file", "%s is a SQL file among the metrics", f.path).At(diag.Pos{File: f.path}).
+				WithHint("metrics are YAML; put a table's SELECT under models"))
+			continue
+		}
+		groups[f.path] = &group{base: f.path, metrics: true, yaml: f}
+	}
 }
 
 // pair brings the files of one table or task together.

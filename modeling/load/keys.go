@@ -94,6 +94,7 @@ type (
 		DependsOn                                                  []rawDependency
 		Config, Meta                                               []entry[any]
 		Paused, DryRun                                             bool
+		Compose                                                    rawCompose
 	}
 	rawOutput struct {
 		place

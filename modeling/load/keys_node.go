@@ -8,7 +8,7 @@ import (
 
 // tableFile is the key table of models/**/<table>.yml.
 func tableFile() value[rawTable] {
-	return object("a table file", "A logical table: what its SELECT, in the .sql file of the same name beside it, cannot say.",
+	return object("a table file", "A logical table: what its SELECT, in the .sql file of the same name beside it, cannot say; or a summary composed of metrics.",
 		key("table", text(), "the file's name", "Name of the logical table; readers use it.", func(t *rawTable) *word { return &t.Table }),
 		key("kind", oneOf(kinds[:]...), "by the folder (fact, dimension, summary), else fact", "What the table is.", func(t *rawTable) *word { return &t.Kind }),
 		key("description", text(), "", "For people.", func(t *rawTable) *word { return &t.Description }),
@@ -19,6 +19,7 @@ func tableFile() value[rawTable] {
 			missing("no_partition", `add partition: {ds: "${yyyy-mm-dd}"}; every table needs one in this version, a full snapshot too`),
 		key("schedule", scheduleValue(), "daily at 00:00", "When the table runs.", func(t *rawTable) *rawSchedule { return &t.Schedule }),
 		key("params", dict(paramValue(), 0), "", "Parameters of the SELECT by name.", func(t *rawTable) *[]entry[rawParam] { return &t.Params }),
+		key("compose", composeValue(), "", "Instead of a .sql file: a summary table made of metrics.", func(t *rawTable) *rawCompose { return &t.Compose }),
 		key("materialize", list(nodeValue(), 1), "one node `<table>__main` with all fields", "Physical tables that hold the fields.", func(t *rawTable) *[]rawNode { return &t.Materialize }),
 		key("fields", dict(fieldValue(), 0), "", "What is to be said of single fields, by name. Fields need not be listed.", func(t *rawTable) *[]entry[rawField] { return &t.Fields }),
 		key("checks", list(checkValue(), 0), "", "Audits of each partition before it is committed.", func(t *rawTable) *[]rawCheck { return &t.Checks }),

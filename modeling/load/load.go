@@ -4,7 +4,7 @@
 //
 // Invariants:
 //   - One description per YAML file, its key table (projectFile, tableFile,
-//     taskFile), gives the decoder, the JSON Schema and the manual's tables;
+//     taskFile, metricFile), gives the decoder, the JSON Schema and the manual's tables;
 //     they cannot say different things.
 //   - Loading never panics on what a file holds, runs nothing, and reads
 //     nothing outside the project folder's tree but what a symbolic link to a
@@ -62,7 +62,7 @@ func Load(fsys fs.FS) (*modeling.Project, diag.List) {
 	}
 	p := pb.project(read)
 
-	l := loader{fsys: fsys, tables: tableFile(), tasks: taskFile(), results: make([]result, len(w.groups))}
+	l := loader{fsys: fsys, tables: tableFile(), tasks: taskFile(), metrics: metricFile(), results: make([]result, len(w.groups))}
 	l.all(w.groups)
 
 	project.sum()
@@ -75,6 +75,7 @@ func Load(fsys fs.FS) (*modeling.Project, diag.List) {
 		if r.task != nil {
 			p.Tasks = append(p.Tasks, r.task)
 		}
+		p.Metrics = joinMetrics(p.Metrics, r.metrics)
 		builders = append(builders, r.b)
 		sums = append(sums, r.files...)
 	}
@@ -83,6 +84,7 @@ func Load(fsys fs.FS) (*modeling.Project, diag.List) {
 	slices.SortStableFunc(p.Tasks, func(a, b *modeling.Task) int { return cmp.Compare(a.Name, b.Name) })
 	whole := &builder{}
 	whole.crossFile(p, builders)
+	whole.compose(p)
 	for _, b := range append(builders, whole) {
 		diags = append(diags, b.diags...)
 	}
@@ -95,14 +97,16 @@ type loader struct {
 	fsys    fs.FS
 	tables  value[rawTable]
 	tasks   value[rawTask]
+	metrics value[rawMetrics]
 	results []result
 }
 
 type result struct {
-	b     *builder
-	table *modeling.Table
-	task  *modeling.Task
-	files []file // read, with checksums
+	b       *builder
+	table   *modeling.Table
+	task    *modeling.Task
+	metrics *modeling.Metrics
+	files   []file // read, with checksums
 }
 
 func (l *loader) all(groups []group) {
@@ -158,6 +162,10 @@ func (l *loader) one(g group) result {
 	}
 	switch {
 	case g.yaml.sha == nil: // unreadable, reported
+	case g.metrics:
+		if raw, ok := decode(r.b, g.yaml, l.metrics); ok {
+			r.metrics = r.b.metrics(raw)
+		}
 	case g.task:
 		raw, n := decode(r.b, g.yaml, l.tasks)
 		if n && whole {
@@ -165,11 +173,11 @@ func (l *loader) one(g group) result {
 		}
 		r.b.taskFiles(raw, g, n)
 	default:
-		if g.sql.path == "" {
+		raw, n := decode(r.b, g.yaml, l.tables)
+		if !raw.has("compose") && g.sql.path == "" {
 			r.b.report(diag.Errorf("missing_file", "%s has no SQL file beside it", g.yaml.path).At(diag.Pos{File: g.yaml.path}).
 				WithHint("add %s.sql with the table's SELECT, or delete %s", g.base, g.yaml.path))
 		}
-		raw, n := decode(r.b, g.yaml, l.tables)
 		if n {
 			r.table = r.b.table(raw, g)
 		}

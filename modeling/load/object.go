@@ -51,7 +51,8 @@ func object[T any](name, doc string, fields ...field[T]) value[T] {
 		},
 		read: func(d *decoder, n ast.Node) (T, bool) {
 			var out T
-			at := place{Pos: d.pos(n)}
+			entries, _ := pairs(n)
+			at := place{Pos: d.pos(n), keys: make([]word, 0, len(entries))}
 			d.each(n, func(k word, v ast.Node) {
 				at.keys = append(at.keys, k)
 				f := index[k.Text]

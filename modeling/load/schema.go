@@ -6,7 +6,8 @@ import (
 )
 
 // Schemas gives the JSON Schemas (draft 2020-12) of the project's YAML files
-// by file name: retrofill.schema.json, table.schema.json, task.schema.json.
+// by file name: retrofill.schema.json, table.schema.json, task.schema.json,
+// metrics.schema.json.
 // They are made from the key tables that Load itself uses. They describe
 // single files: what depends on several keys or files (an unknown table, a
 // schedule whose keys do not go together) only Load can tell.
@@ -19,6 +20,7 @@ func Schemas() (map[string][]byte, error) {
 		{"retrofill.schema.json", "retrofill project file", projectFile().schema()},
 		{"table.schema.json", "retrofill logical table", tableFile().schema()},
 		{"task.schema.json", "retrofill task", taskFile().schema()},
+		{"metrics.schema.json", "retrofill metrics", metricFile().schema()},
 	} {
 		s.schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 		s.schema["$id"] = s.name

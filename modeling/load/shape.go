@@ -329,8 +329,9 @@ func dict[V any](v value[V], atLeast int) value[[]entry[V]] {
 		accepts: isMapping,
 		parts:   v.parts,
 		read: func(d *decoder, n ast.Node) ([]entry[V], bool) {
-			var out []entry[V]
-			if entries, _ := pairs(n); len(entries) < atLeast {
+			entries, _ := pairs(n)
+			out := make([]entry[V], 0, len(entries))
+			if len(entries) < atLeast {
 				d.report(diag.Errorf("bad_value", "the mapping is empty").At(d.pos(n)).WithHint("write its entries or remove the key"))
 			}
 			d.each(n, func(k word, item ast.Node) {
@@ -348,19 +349,35 @@ func isMapping(n ast.Node) bool { _, ok := pairs(n); return ok }
 // each visits the entries of a mapping and reports keys written twice.
 func (d *decoder) each(n ast.Node, visit func(k word, v ast.Node)) {
 	entries, _ := pairs(n)
-	seen := make(map[string]int, len(entries)) // line by key
+	// Most mappings are small: then the keys before are looked through.
+	const small = 16
+	var seen map[string]int // line by key
+	if len(entries) > small {
+		seen = make(map[string]int, len(entries))
+	}
+	before := make([]word, 0, min(len(entries), small))
 	for _, e := range entries {
 		name, ok := d.keyText(e.Key)
 		if !ok {
 			continue
 		}
 		pos := d.pos(e.Key)
-		if line, dup := seen[name]; dup {
+		line, dup := seen[name]
+		for _, w := range before {
+			if w.Text == name {
+				line, dup = w.Pos.Line, true
+			}
+		}
+		if dup {
 			d.report(diag.Errorf("duplicate_key", "key %q is written twice", clip(name)).At(pos).
 				WithDetail("first written at line %d", line).WithHint("keep one of the two"))
 			continue
 		}
-		seen[name] = pos.Line
+		if seen != nil {
+			seen[name] = pos.Line
+		} else {
+			before = append(before, word{Text: name, Pos: pos})
+		}
 		visit(word{Text: name, Pos: pos}, e.Value)
 	}
 }

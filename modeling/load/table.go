@@ -48,6 +48,9 @@ func (b *builder) table(r rawTable, g group) *modeling.Table {
 	b.owner = t.Name
 	if t.Kind == "" {
 		t.Kind = kindOf(g.base)
+		if r.has("compose") {
+			t.Kind = modeling.Summary
+		}
 	}
 	for engine, f := range g.variants {
 		if t.SQLByEngine == nil {
@@ -57,6 +60,7 @@ func (b *builder) table(r rawTable, g group) *modeling.Table {
 	}
 	t.Partition = b.partition(r.Partition)
 	t.Key, t.KeyPos = b.names(r.Key, "key column")
+	b.composition(r, g, t)
 	t.Params = b.params(r.Params)
 	t.DependsOn = b.dependencies(r.DependsOn)
 	if b.goodParent(r, t.Kind) {
@@ -111,7 +115,11 @@ func isPartition(t *modeling.Table, name string) bool {
 }
 
 func (b *builder) fields(r rawTable, t *modeling.Table) {
-	seen := map[string]bool{}
+	if len(r.Fields) == 0 {
+		return
+	}
+	seen := make(map[string]bool, len(r.Fields))
+	t.Fields = make([]modeling.FieldSpec, 0, len(r.Fields))
 	for _, e := range r.Fields {
 		if !b.goodName(e.Key, "field") {
 			continue
@@ -125,6 +133,7 @@ func (b *builder) fields(r rawTable, t *modeling.Table) {
 		f := modeling.FieldSpec{
 			Name: e.Key.Text, Type: e.Value.Type.Text, Description: e.Value.Description.Text,
 			Registered: e.Value.Registered.Text, Paused: e.Value.Paused, Tags: b.tags(e.Value.Tags), Pos: e.Key.Pos,
+			RegisteredPos: e.Value.Registered.Pos,
 		}
 		if e.Value.has("registered") {
 			w := e.Value.Registered

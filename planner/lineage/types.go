@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -76,17 +77,20 @@ func readsItself(n *Node) bool {
 }
 
 func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.List) {
-	if n.Analysis == nil || n.Diagnostics.HasErrors() {
-		return nil, nil // reported with the node
+	if n.Analysis == nil {
+		return nil, nil
 	}
-	sql, diags := t.stubbed(ctx, n)
+	refs, diags := t.stubs(ctx, n)
 	if diags.HasErrors() {
 		return nil, diags
 	}
-	sum := sha256.Sum256([]byte("types 1\x00" + t.Dialect.Name + "\x00" + sql))
-	key := "types-" + hex.EncodeToString(sum[:])
+	key := t.key(n, refs)
 	var cols []sqlast.Column
 	if b, ok := t.Cache.Get(key); !ok || json.Unmarshal(b, &cols) != nil {
+		sql, diags := t.stubbed(n, refs)
+		if diags.HasErrors() {
+			return nil, diags
+		}
 		var err error
 		if cols, err = t.Engine.Describe(ctx, sql); err != nil {
 			return nil, diag.List{diag.Errorf("sql_error", "%s: the engine refuses the SELECT", n.Name).
@@ -107,26 +111,52 @@ func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.Li
 	return cols, nil
 }
 
-// stubbed gives the SELECT with its parameters' sample values and typed, empty
-// subqueries for logical tables.
-func (t *Typer) stubbed(ctx context.Context, n *Node) (string, diag.List) {
+// key identifies what the types depend on: the text, the meaning of its
+// parameters, and the columns of the tables that it reads. The sample date is
+// not among it, so that a new day asks the engine nothing.
+func (t *Typer) key(n *Node, refs []compile.Reference) string {
+	d := n.Analysis.Definition
+	d.File = ""
+	text := sqlast.AppendDefinition([]byte("types 2\x00"+t.Dialect.Name+"\x00"), d)
+	for _, r := range refs {
+		text = fmt.Appendf(text, "\x00%d %d %s\x00%s", r.Start, r.End, r.With, r.Alias)
+	}
+	for _, p := range n.Table.Params {
+		if p.Default != nil {
+			text = fmt.Appendf(text, "\x00%s=%s", p.Name, *p.Default)
+		}
+	}
+	sum := sha256.Sum256(text)
+	return "types-" + hex.EncodeToString(sum[:16])
+}
+
+// stubs gives what stands for each logical table, and each source of known
+// types, that a node reads: typed, empty subqueries.
+func (t *Typer) stubs(ctx context.Context, n *Node) ([]compile.Reference, diag.List) {
 	var refs []compile.Reference
 	for _, r := range n.Analysis.References {
-		var cols []sqlast.Column
+		var with string
 		up := t.Model.Node(r.Table)
 		switch src, known := t.Model.Sources[strings.ToLower(r.Table)]; {
 		case up != nil && up.IsTable():
-			var diags diag.List
-			if cols, diags = t.columns(ctx, up); diags.HasErrors() {
-				return "", diags
+			cols, diags := t.columns(ctx, up)
+			if diags.HasErrors() {
+				return nil, diags
 			}
+			with = t.stub(cols)
 		case known && typedColumns(src.Columns):
-			cols = src.Columns
+			with = t.stub(src.Columns)
 		default:
 			continue // the engine knows it
 		}
-		refs = append(refs, compile.Reference{Start: r.Name.Start, End: r.Name.End, With: t.stub(cols), Alias: AliasFor(t.Dialect, r)})
+		refs = append(refs, compile.Reference{Start: r.Name.Start, End: r.Name.End, With: with, Alias: AliasFor(t.Dialect, r)})
 	}
+	return refs, nil
+}
+
+// stubbed gives the SELECT with stubs for what it reads and its parameters'
+// sample values.
+func (t *Typer) stubbed(n *Node, refs []compile.Reference) (string, diag.List) {
 	text, err := compile.Route(n.Analysis.Definition.SQL, refs)
 	if err != nil {
 		return "", diag.List{diag.Errorf("sql_error", "%s: cannot replace its references", n.Name).WithDetail("%v", err)}

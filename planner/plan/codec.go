@@ -127,6 +127,10 @@ func normaliseNode(n *Node) {
 	n.Steps = slices.Clone(list(n.Steps))
 	for i := range n.Steps {
 		n.Steps[i].Dates = list(n.Steps[i].Dates)
+		n.Steps[i].Writes = slices.Clone(n.Steps[i].Writes)
+		for k := range n.Steps[i].Writes {
+			n.Steps[i].Writes[k].Fields = list(n.Steps[i].Writes[k].Fields)
+		}
 	}
 }
 

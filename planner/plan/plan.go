@@ -51,9 +51,11 @@ type Plan struct {
 	SlotMaps    []SlotMap             `json:"slot_maps,omitempty"`
 	Recommended []Recommended         `json:"recommended"`
 	LeftOut     []LeftOut             `json:"left_out,omitempty"`
-	Instances   int                   `json:"instances"` // all, dry runs included
-	Estimate    Estimate              `json:"estimate"`
-	Diagnostics diag.List             `json:"diagnostics"`
+	// Accepts is older logic that running this plan accepts.
+	Accepts     []Acceptance `json:"accepts,omitempty"`
+	Instances   int          `json:"instances"` // all, dry runs included
+	Estimate    Estimate     `json:"estimate"`
+	Diagnostics diag.List    `json:"diagnostics"`
 }
 
 // EngineRef names the engine without secrets.
@@ -146,6 +148,9 @@ type Write struct {
 	Action Strategy `json:"action"`
 	Fields []string `json:"fields"` // refreshed fields, without key and partition
 	Whole  bool     `json:"whole"`  // all fields of the node
+	// RowsKept says that fields are refreshed and not the row set: the ledger
+	// goes on to name the older build as the one of the rows.
+	RowsKept bool `json:"rows_kept,omitempty"`
 }
 
 // Partition is a partition column; Param names the entry of Node.Params
@@ -193,6 +198,9 @@ type Step struct {
 	Because   string      `json:"because"`
 	Dates     []DateRange `json:"dates"`
 	Instances int         `json:"instances"`
+	// Writes says what this step writes, where it is not Node.Writes (a plan of
+	// what is stale writes other fields on other dates).
+	Writes []Write `json:"writes,omitempty"`
 	// Statements run in order, in one transaction where the engine has them.
 	Statements []Statement `json:"statements,omitempty"`
 	// Verify rules are checked on the collected facts before the commit.
@@ -248,6 +256,18 @@ type Definition struct {
 	RowSet string            `json:"row_set"`
 	Key    string            `json:"key"`
 	Fields map[string]string `json:"fields"`
+	// Nodes tells which fields each materialization node held, all lower case:
+	// a field that moved was not built where it is now.
+	Nodes map[string][]string `json:"nodes,omitempty"`
+}
+
+// Acceptance says that older logic is accepted for business dates before one
+// (forward-only). It ends when the logic is no longer that of Definition.
+type Acceptance struct {
+	Table      string       `json:"table"`
+	Fields     []string     `json:"fields"` // null = every field and the row set
+	Before     bizdate.Date `json:"before"`
+	Definition string       `json:"definition"` // id of what is current
 }
 
 // Recommended is one offered field with the reason.

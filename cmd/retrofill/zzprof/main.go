@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/pprof"
 	"runtime/debug"
+	"runtime/pprof"
 	"time"
 
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/cli"
@@ -13,11 +13,20 @@ import (
 )
 
 func main() {
-	debug.SetGCPercent(200)
+	debug.SetGCPercent(70)
 	f, _ := os.Create(os.Getenv("PROF"))
 	runtime.SetCPUProfileRate(500)
 	pprof.StartCPUProfile(f)
 	t := time.Now()
+	if d, err := time.ParseDuration(os.Getenv("SNAP")); err == nil {
+		go func() {
+			time.Sleep(d)
+			runtime.GC()
+			f, _ := os.Create("/tmp/heap.prof")
+			pprof.Lookup("heap").WriteTo(f, 0)
+			f.Close()
+		}()
+	}
 	rc := cli.Main(os.Args[1:], cli.Env{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Now: time.Now, Dir: ".",
 		Notify: func() (<-chan struct{}, func()) { return make(chan struct{}), func() {} }, OpenEngine: engines.Open, EngineVersion: engines.Version, NewParser: engines.NewParser, Demo: engines.Demo{}})
 	fmt.Fprintln(os.Stderr, time.Since(t))

@@ -13,7 +13,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/view"
-	"github.com/retrofill/retrofill/executors"
 	"github.com/retrofill/retrofill/executors/ledger"
 	"github.com/retrofill/retrofill/executors/run"
 	"github.com/retrofill/retrofill/modeling/diag"
@@ -221,7 +220,7 @@ func (s *session) fresh(ctx context.Context, p *plan.Plan) error {
 // error and the outcome on standard output.
 func (s *session) execute(ctx context.Context, p plan.Plan, output string) error {
 	if _, err := s.ledger.Create(ctx, p, owner()); err != nil {
-		return ledgerRefusal(err)
+		return err
 	}
 	return s.carryOut(ctx, p, output, run.Options{})
 }
@@ -231,7 +230,7 @@ func (s *session) carryOut(ctx context.Context, p plan.Plan, output string, o ru
 	env := s.env
 	claim, err := s.ledger.Claim(ctx, p.Backfill, owner())
 	if err != nil {
-		return ledgerRefusal(err)
+		return err
 	}
 	clock, err := env.clock(s.Zone)
 	if err != nil {
@@ -258,7 +257,7 @@ func (s *session) carryOut(ctx context.Context, p plan.Plan, output string, o ru
 		if ints.Killed() {
 			return &exitError{code: exitKilled, err: err}
 		}
-		return s.runError(p, err)
+		return runError(p, err)
 	}
 	if err := s.rememberAfter(ctx); err != nil {
 		return err
@@ -300,29 +299,13 @@ func outcome(_ string, sum run.Summary, ints *interrupts) error {
 	return &exitError{code: code, silent: true, err: fmt.Errorf("%s", sum.Note)}
 }
 
-// runError tells an error of the run itself.
-func (s *session) runError(p plan.Plan, err error) error {
-	if errors.Is(err, executors.ErrLocked) || errors.Is(err, ledger.ErrFenced) {
-		return &exitError{code: exitConflict, err: err}
+// runError tells an error of the run itself; those that mean another process
+// keep their own exit code.
+func runError(p plan.Plan, err error) error {
+	if conflicts(err) {
+		return err
 	}
 	return &exitError{code: exitFailed, err: fmt.Errorf("backfill %s ended early: %w", p.Backfill, err)}
-}
-
-// ledgerRefusal maps what the ledger refuses to diagnostics and exit codes.
-func ledgerRefusal(err error) error {
-	var taken *ledger.NameTakenError
-	var conflict *ledger.ConflictError
-	var owned *ledger.OwnedError
-	switch {
-	case errors.As(err, &taken):
-		return refuse(diag.List{diag.Errorf("name_taken", "a backfill is already called %q", taken.Name).WithHint("choose another --name")})
-	case errors.As(err, &conflict):
-		return &exitError{code: exitConflict, diags: diag.List{diag.Errorf("conflict", "%s", strings.TrimPrefix(conflict.Error(), "ledger: ")).
-			WithHint("wait for it (`retrofill status %s`), or choose other dates or fields", conflict.Backfill)}}
-	case errors.As(err, &owned):
-		return &exitError{code: exitConflict, diags: diag.List{diag.Errorf("owned", "%s", strings.TrimPrefix(owned.Error(), "ledger: "))}}
-	}
-	return err
 }
 
 // rememberAfter keeps the catalog as it is after the run.

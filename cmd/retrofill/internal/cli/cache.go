@@ -81,7 +81,8 @@ func (c *fileCache) Put(key string, value []byte) {
 }
 
 // maxStale is how many entries that nobody asked for are kept for other
-// commands and branches before the file is cut down to what is used.
+// commands and branches, or as many as are used, before the file is cut down
+// to what is used.
 const maxStale = 20_000
 
 // save writes the cache if it has changed.
@@ -91,7 +92,7 @@ func (c *fileCache) save() (err error) {
 	if !c.dirty {
 		return nil
 	}
-	if len(c.old) < maxStale {
+	if len(c.old) <= len(c.used)+max(maxStale, len(c.used)) {
 		for k, v := range c.old {
 			if _, ok := c.used[k]; !ok {
 				c.used[k] = v

@@ -67,7 +67,7 @@ type codeStatement struct {
 }
 
 func runCode(ctx context.Context, o codeOptions, env *Env) (err error) {
-	w, err := openProject(o.projectOptions, env)
+	w, err := openRecords(o.projectOptions, env)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func takesNodes(command string) bool {
 }
 
 func takesBackfills(command string) bool {
-	return slices.Contains([]string{"status", "logs", "code", "history"}, command)
+	return slices.Contains([]string{"status", "logs", "code", "history", "resume"}, command)
 }
 
 // runComplete prints the candidates for the last of the words, one a line.
@@ -223,7 +223,7 @@ const maxCompleted = 100
 
 func backfillNames(env *Env) []string {
 	ctx := context.Background()
-	w, err := openProject(projectOptions{}, env)
+	w, err := openRecords(projectOptions{}, env)
 	if err != nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ func historyCommand(env *Env) *cli.Command {
 }
 
 func runHistory(ctx context.Context, o historyOptions, env *Env) (err error) {
-	w, err := openProject(o.projectOptions, env)
+	w, err := openRecords(o.projectOptions, env)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func logsCommand(env *Env) *cli.Command {
 }
 
 func runLogs(ctx context.Context, o logsOptions, env *Env) (err error) {
-	w, err := openProject(o.projectOptions, env)
+	w, err := openRecords(o.projectOptions, env)
 	if err != nil {
 		return err
 	}

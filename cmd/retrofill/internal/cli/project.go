@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -60,11 +61,26 @@ type workspace struct {
 // openProject finds retrofill.yml in the folder or above it and loads the
 // project. All problems of all files are refused together.
 func openProject(o projectOptions, env *Env) (*workspace, error) {
+	return openWorkspace(o, env, func(diag.Diagnostic) bool { return true })
+}
+
+// openRecords opens a project for commands that look at its ledger only:
+// mistakes in tables and tasks, which may be edited just now, do not matter.
+func openRecords(o projectOptions, env *Env) (*workspace, error) {
+	return openWorkspace(o, env, inProjectFile)
+}
+
+func inProjectFile(d diag.Diagnostic) bool { return d.File == load.ProjectFile }
+
+// openWorkspace loads a project; problems for which matters is false are left
+// out.
+func openWorkspace(o projectOptions, env *Env, matters func(diag.Diagnostic) bool) (*workspace, error) {
 	dir, err := findProject(o.Dir, env)
 	if err != nil {
 		return nil, err
 	}
 	p, diags := load.Dir(dir)
+	diags = slices.DeleteFunc(diags, func(d diag.Diagnostic) bool { return !matters(d) })
 	if diags.HasErrors() {
 		return nil, refuse(diags)
 	}
@@ -136,13 +152,7 @@ func zoneOrProject(zone string, env *Env) (*time.Location, error) {
 		return time.UTC, nil // no project: works without one
 	}
 	p, diags := load.Dir(dir)
-	var own diag.List
-	for _, d := range diags.Errors() {
-		if d.File == load.ProjectFile {
-			own = append(own, d)
-		}
-	}
-	if own.HasErrors() {
+	if own := slices.DeleteFunc(diags.Errors(), func(d diag.Diagnostic) bool { return !inProjectFile(d) }); len(own) > 0 {
 		return nil, refuse(own)
 	}
 	return loadZone(p.Zone)

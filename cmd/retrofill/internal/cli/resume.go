@@ -46,7 +46,7 @@ type resumeOptions struct {
 // runResume runs what is left of a backfill, by its own frozen plan: what the
 // project says now does not matter.
 func runResume(ctx context.Context, o resumeOptions, env *Env) (err error) {
-	w, err := openProject(o.projectOptions, env)
+	w, err := openRecords(o.projectOptions, env)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -57,7 +58,7 @@ func statusCommand(env *Env) *cli.Command {
 }
 
 func runStatus(ctx context.Context, o statusOptions, env *Env) (err error) {
-	w, err := openProject(o.projectOptions, env)
+	w, err := openRecords(o.projectOptions, env)
 	if err != nil {
 		return err
 	}
@@ -225,8 +226,8 @@ func noBackfill(ctx context.Context, l *ledger.Ledger, name string) error {
 const watchInterval = time.Second
 
 // watchStatus shows a backfill again and again until it has ended: in place on
-// a terminal, a line for each change elsewhere. The second Ctrl-C is not
-// needed here: watching changes nothing.
+// a terminal, a line for each change elsewhere. Ctrl-C ends it at once, as
+// watching changes nothing.
 func watchStatus(ctx context.Context, l *ledger.Ledger, name string, env *Env, zone *time.Location) error {
 	live := view.NewLive(env.Stdout, env.terminal(env.Stdout), func() int { return env.width(env.Stdout) })
 	tick := time.NewTicker(watchInterval)
@@ -243,7 +244,7 @@ func watchStatus(ctx context.Context, l *ledger.Ledger, name string, env *Env, z
 			live.Clear()
 			return view.Status(env.Stdout, s, zone)
 		case live.Redraws():
-			live.Draw(view.StatusLines(s, zone))
+			live.Draw(firstLines(view.StatusLines(s, zone), env.height(env.Stdout)-1))
 		default:
 			if line := view.StatusLine(s); line != last {
 				last = line
@@ -258,4 +259,12 @@ func watchStatus(ctx context.Context, l *ledger.Ledger, name string, env *Env, z
 		case <-tick.C:
 		}
 	}
+}
+
+// firstLines cuts a block to what a terminal can redraw.
+func firstLines(lines []string, n int) []string {
+	if len(lines) <= n || n < 2 {
+		return lines
+	}
+	return append(slices.Clone(lines[:n-1]), fmt.Sprintf("… and %d more lines", len(lines)-n+1))
 }

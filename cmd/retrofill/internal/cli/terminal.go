@@ -31,6 +31,17 @@ func (e *Env) width(stream io.Writer) int {
 	return view.DefaultWidth
 }
 
+// height gives the present number of lines of a terminal, 24 when it cannot be
+// known.
+func (e *Env) height(stream io.Writer) int {
+	if f, ok := stream.(*os.File); ok {
+		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 0 {
+			return h
+		}
+	}
+	return 24
+}
+
 // interactive tells whether a question can be asked: it is read from standard
 // input and shown on standard error.
 func (e *Env) interactive() bool {

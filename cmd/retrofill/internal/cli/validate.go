@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/retrofill/retrofill/cmd/retrofill/internal/view"
 	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/modeling/diag"
 	"github.com/retrofill/retrofill/modeling/param"
@@ -24,7 +25,7 @@ func validateCommand(env *Env) *cli.Command {
 				return err
 			}
 			if c.Args().Present() {
-				return refuse(diag.List{diag.Errorf("usage", "validate takes no argument, got %q", c.Args().First())})
+				return refuse(diag.List{diag.Errorf("usage", "validate takes no argument, got %q", c.Args().First()).WithHint("it checks the whole project; choose it with --dir")})
 			}
 			return runValidate(c.Context, projectOptionsOf(c), out, env)
 		},
@@ -74,7 +75,7 @@ func runValidate(ctx context.Context, o projectOptions, output string, env *Env)
 		} else if doc.Engine != "asked" {
 			verdict += " (the engine was not asked: " + map[string]string{"held": "another process holds the database", "missing": "the database does not exist yet"}[doc.Engine] + ")"
 		}
-		if _, err := fmt.Fprintf(env.Stdout, "project %s %s: %d tables, %d tasks, %d sources\n", doc.Project, verdict, doc.Tables, doc.Tasks, doc.Sources); err != nil {
+		if _, err := fmt.Fprintf(env.Stdout, "project %s %s: %s, %s, %s\n", doc.Project, verdict, view.Count(doc.Tables, "table"), view.Count(doc.Tasks, "task"), view.Count(doc.Sources, "source")); err != nil {
 			return fmt.Errorf("cli: write verdict: %w", err)
 		}
 	}

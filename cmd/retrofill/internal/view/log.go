@@ -23,7 +23,7 @@ func Log(w io.Writer, e LogEntry, zone *time.Location) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "== %s  %s", Clean(e.ID), e.Status)
 	if e.Rows > 0 {
-		fmt.Fprintf(&b, "  %s", count(int(e.Rows), "row"))
+		fmt.Fprintf(&b, "  %s", Count(int(e.Rows), "row"))
 	}
 	b.WriteString("\n")
 	if e.Reason != "" {

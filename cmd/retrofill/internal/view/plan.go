@@ -20,7 +20,7 @@ type PlanOptions struct {
 func Plan(w io.Writer, p *plan.Plan, o PlanOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "backfill %s · environment %s · %s · %s, %s, %s\n",
-		p.Backfill, p.Environment, engineText(p.Engine), count(len(p.Dates), "date"), count(len(p.Groups), "group"), orderText(p.Order))
+		p.Backfill, p.Environment, engineText(p.Engine), Count(len(p.Dates), "date"), Count(len(p.Groups), "group"), orderText(p.Order))
 	fmt.Fprintf(&b, "  %s\n\n", Ranges(sortedDates(p.Dates)))
 	for i := range p.Nodes {
 		planNode(&b, p, &p.Nodes[i])
@@ -48,11 +48,11 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 	var facts []string
 	if n.Writes != nil {
 		if n.Whole {
-			facts = append(facts, fmt.Sprintf("all %s", count(total, "field")))
+			facts = append(facts, fmt.Sprintf("all %s", Count(total, "field")))
 		} else {
-			facts = append(facts, fmt.Sprintf("%d of %s", written, count(total, "field")))
+			facts = append(facts, fmt.Sprintf("%d of %s", written, Count(total, "field")))
 		}
-		facts = append(facts, count(len(n.Writes), "node"))
+		facts = append(facts, Count(len(n.Writes), "node"))
 	}
 	real, dry := 0, 0
 	for _, s := range n.Steps {
@@ -62,7 +62,7 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 			real += s.Instances
 		}
 	}
-	facts = append(facts, count(real, "instance"))
+	facts = append(facts, Count(real, "instance"))
 	if dry > 0 {
 		facts = append(facts, fmt.Sprintf("%d dry-run", dry))
 	}
@@ -94,7 +94,7 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 	}
 	for _, s := range n.Steps {
 		if s.Strategy == plan.DryRun {
-			fmt.Fprintf(b, "    dry-run               %s: %s\n", count(s.Instances, "instance"), s.Because)
+			fmt.Fprintf(b, "    dry-run               %s: %s\n", Count(s.Instances, "instance"), s.Because)
 		}
 	}
 	for _, e := range n.Needs {
@@ -187,14 +187,14 @@ func leftOutText(p *plan.Plan) string {
 
 func estimateText(p *plan.Plan) string {
 	e := p.Estimate
-	parts := []string{count(e.Real, "instance")}
+	parts := []string{Count(e.Real, "instance")}
 	if e.DryRun > 0 {
-		parts = append(parts, count(e.DryRun, "dry-run success")+"es")
+		parts = append(parts, Count(e.DryRun, "dry-run success")+"es")
 		if e.DryRun == 1 {
 			parts[1] = "1 dry-run success"
 		}
 	}
-	parts = append(parts, count(e.Statements, "statement"))
+	parts = append(parts, Count(e.Statements, "statement"))
 	if e.Rows >= 0 {
 		parts = append(parts, Number(e.Rows)+" rows estimated from the ledger")
 	}
@@ -278,8 +278,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return out
 }
 
-// count writes a number with its noun: 1 date, 365 dates.
-func count(n int, noun string) string {
+// Count writes a number with its noun: 1 date, 365 dates.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -28,7 +28,7 @@ type Progress struct {
 	rows    int64
 	began   time.Time
 	samples []sample
-	ended   bool
+	asked   bool // Note was called
 
 	wake chan struct{}
 	quit chan struct{}
@@ -105,9 +105,10 @@ func (p *Progress) Handle(e run.Event) {
 	case run.Finished:
 		p.finishLocked(e)
 	case run.Stopping:
+		if p.asked {
+			return // the person who asked has been told already
+		}
 		p.noteLocked("stopping: %s", orText(e.Reason, "nothing new begins, running instances finish; Ctrl-C again cancels them"))
-	case run.Ended:
-		p.ended = true
 	}
 }
 
@@ -138,10 +139,12 @@ func (p *Progress) compactLocked() {
 	p.order = kept
 }
 
-// Note shows a line that stays.
+// Note shows a line that stays: what the person at the terminal has just
+// asked for, such as a stop.
 func (p *Progress) Note(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asked = true
 	p.noteLocked(format, args...)
 }
 

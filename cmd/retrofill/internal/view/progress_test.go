@@ -93,7 +93,7 @@ func (s *screen) text() string {
 	return strings.Join(s.lines, "\n")
 }
 
-func (s *screen) count() int {
+func (s *screen) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writes
@@ -125,7 +125,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		if d := cmp.Diff(want, s.text()); d != "" {
 			t.Error(d)
 		}
-		if n := s.count(); n > 11*10+5 {
+		if n := s.Count(); n > 11*10+5 {
 			t.Errorf("%d redraws in 11 s, at most ten a second are wanted", n)
 		}
 		// A failure stays above the block; the block shrinks with the terminal.

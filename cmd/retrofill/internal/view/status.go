@@ -145,15 +145,29 @@ func stateText(s BackfillStatus) string {
 	return state
 }
 
+// nextText says what can be done about a backfill that has not succeeded.
 func nextText(s BackfillStatus) string {
-	name := s.Backfill.Name
+	name := shellName(s.Backfill.Name)
 	switch {
-	case s.Counts[status.Failed.String()] > 0:
-		return "`retrofill logs " + name + " --failed` shows why"
 	case s.Backfill.State == ledger.Interrupted:
-		return "the process that ran it is gone; nothing of a half-done instance was kept"
+		return "the process that ran it is gone; `retrofill resume " + name + "` goes on with what is left"
+	case s.Backfill.State == ledger.Stopped:
+		return "`retrofill resume " + name + "` goes on with what is left"
+	case s.Backfill.State == ledger.Unknown:
+		return "`retrofill resume " + name + "` looks up in the target what happened, and goes on"
+	case s.Backfill.State == ledger.Failed:
+		return "`retrofill logs " + name + " --failed` shows why, `retrofill resume " + name + " --rerun-failed` tries again"
 	}
 	return ""
+}
+
+// shellName quotes a name for a shell where it needs it.
+func shellName(s string) string {
+	s = Clean(s)
+	if strings.ContainsAny(s, " \t'\"\\$`&|;<>()*?#~[]{}!") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
 }
 
 func timesText(b ledger.Backfill, zone *time.Location) string {
@@ -186,7 +200,7 @@ func rowsText(n int64) string {
 	if n <= 0 {
 		return ""
 	}
-	return ", " + count(int(n), "row")
+	return ", " + Count(int(n), "row")
 }
 
 func brokenCount(c map[string]int) int {

@@ -13,7 +13,7 @@ import (
 // failures and what to look at next.
 func Summary(w io.Writer, backfill string, s run.Summary) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s in %s: %s run, %s rows written\n", backfill, s.State, s.Elapsed.Round(10*time.Millisecond), count(s.Ran, "instance"), Number(s.Rows))
+	fmt.Fprintf(&b, "%s %s in %s: %s run, %s rows written\n", backfill, s.State, s.Elapsed.Round(10*time.Millisecond), Count(s.Ran, "instance"), Number(s.Rows))
 	if s.Note != "" {
 		fmt.Fprintf(&b, "  %s\n", s.Note)
 	}
