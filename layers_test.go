@@ -39,6 +39,8 @@ var layers = map[string][]string{
 	"executors/faultengine": {"executors", "planner/plan"},
 	"executors/enginetest":  {"executors", "planner/dialect"},
 	"executors/duckdb":      {"executors", "planner/dialect", "modeling"},
+	"executors/postgres":    {"executors", "planner/dialect", "modeling"},
+	"executors/sqlscript":   {"executors"},
 	"executors/ledger":      {"modeling", "planner"},
 	"executors/run":         {"modeling", "planner", "executors"},
 	"fixtures":              {"modeling", "planner", "executors"},
@@ -49,6 +51,7 @@ var layers = map[string][]string{
 // drivers may be imported only below these rooms.
 var drivers = map[string][]string{
 	"github.com/duckdb/duckdb-go": {"executors/duckdb", "fixtures", "bench"},
+	"github.com/jackc/pgx":        {"executors/postgres"},
 	"modernc.org/sqlite":          {"executors/ledger"},
 	"github.com/urfave/cli":       {"cmd"},
 }

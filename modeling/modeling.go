@@ -79,10 +79,12 @@ type Param struct {
 	Raw        bool   `json:"raw,omitempty"`      // may become SQL syntax
 	// FromNode names the producer of a cross-node parameter (semantics §2.6),
 	// FromParam its output ("" = Name) and Default the value of last resort.
-	FromNode  string   `json:"from_node,omitempty"`
-	FromParam string   `json:"from_param,omitempty"`
-	Default   *string  `json:"default,omitempty"`
-	Pos       diag.Pos `json:"-"`
+	FromNode  string  `json:"from_node,omitempty"`
+	FromParam string  `json:"from_param,omitempty"`
+	Default   *string `json:"default,omitempty"`
+	// LookbackDays is how old a recorded value of the producer may be; nil = 15.
+	LookbackDays *int     `json:"lookback_days,omitempty"`
+	Pos          diag.Pos `json:"-"`
 }
 
 // PartitionColumn is one partition column of a table: its name, the
@@ -216,11 +218,12 @@ type Table struct {
 	Paused      bool                  `json:"paused,omitempty"`
 	DryRun      bool                  `json:"dry_run,omitempty"`
 	// LifecycleDays is how long the engine keeps partitions; 0 = forever.
-	LifecycleDays int    `json:"lifecycle_days,omitempty"`
-	SkipIf        string `json:"skip_if,omitempty"`
-	SQL           string `json:"sql"`
-	SQLFile       string `json:"sql_file"`  // relative to the project, slashes
-	YAMLFile      string `json:"yaml_file"` // relative to the project, slashes
+	LifecycleDays int      `json:"lifecycle_days,omitempty"`
+	SkipIf        string   `json:"skip_if,omitempty"`
+	SkipIfPos     diag.Pos `json:"-"`
+	SQL           string   `json:"sql"`
+	SQLFile       string   `json:"sql_file"`  // relative to the project, slashes
+	YAMLFile      string   `json:"yaml_file"` // relative to the project, slashes
 	// SQLByEngine holds per-engine variants (`<table>.trino.sql`), by engine type.
 	SQLByEngine map[string]string `json:"sql_by_engine,omitempty"`
 	// Compose is what SQL was generated from; nil for a table with a SQL file.
@@ -238,10 +241,13 @@ type Output struct {
 
 // SetParam is a cross-node parameter that a task sets (semantics §2.6).
 type SetParam struct {
-	Name        string   `json:"name"`
-	Default     *string  `json:"default,omitempty"`
-	Description string   `json:"description,omitempty"`
-	Pos         diag.Pos `json:"-"`
+	Name        string  `json:"name"`
+	Default     *string `json:"default,omitempty"`
+	Description string  `json:"description,omitempty"`
+	// Query gives the value: one row with one column (SQL tasks).
+	Query    string   `json:"query,omitempty"`
+	QueryPos diag.Pos `json:"-"`
+	Pos      diag.Pos `json:"-"`
 }
 
 // Task is a non-modeling node: a SQL script or an external command.
@@ -265,6 +271,7 @@ type Task struct {
 	Paused      bool           `json:"paused,omitempty"`
 	DryRun      bool           `json:"dry_run,omitempty"`
 	SkipIf      string         `json:"skip_if,omitempty"`
+	SkipIfPos   diag.Pos       `json:"-"`
 	TimeoutSec  int            `json:"timeout_sec,omitempty"`
 	YAMLFile    string         `json:"yaml_file,omitempty"`
 	Pos         diag.Pos       `json:"-"`

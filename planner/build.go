@@ -12,6 +12,7 @@ import (
 	"github.com/retrofill/retrofill/planner/fields"
 	"github.com/retrofill/retrofill/planner/lineage"
 	"github.com/retrofill/retrofill/planner/plan"
+	"github.com/retrofill/retrofill/planner/selector"
 )
 
 // pass is one step of planning: it reads what the passes before it found and
@@ -29,11 +30,13 @@ func passes() []pass {
 		{"dates", passDates},
 		{"records", passRecords},
 		{"fields", passFields},
+		{"left out", passLeaveOut},
 		{"steps", passSteps},
 		{"sources", passSources},
 		{"dependencies", passDependencies},
 		{"strategy", passStrategy},
 		{"compile", passCompile},
+		{"running", passRunning},
 		{"partitions", passPartitions},
 		{"prepare", passPrepare},
 		{"estimate", passEstimate},
@@ -49,16 +52,30 @@ type build struct {
 	diags   diag.List
 	plan    plan.Plan
 
-	targets []*lineage.Node
+	targets   []*lineage.Node
+	isTargets map[*lineage.Node]bool
+	graph     *selector.Graph // made by selection
+	excluded  *selector.Set   // by position; nil = none
+	below     *selector.Set   // what --children and --downstream allow; nil = levels alone
+
 	dates   []bizdate.Date // ascending
 	window  *bizdate.Window
 	impact  bizdate.Impact
 	records map[string][]Built // by materialization node, lower case
-	defs    map[string]plan.Definition
-	model   *fields.Model
-	picked  []*picked // in dependency order
-	byNode  map[*lineage.Node]*picked
-	typed   map[*lineage.Node]compile.Table // made by compilable
+	// from and to bound the business dates that records hold.
+	from, to  bizdate.Date
+	segs      map[string][]segment // made by segments
+	notColumn map[string]string    // made by whyNotColumn
+	defs      map[string]plan.Definition
+	model     *fields.Model
+	picked    []*picked // in dependency order
+	byNode    map[*lineage.Node]*picked
+	typed     map[*lineage.Node]compile.Table // made by compilable
+	// accepted is older logic that counts as current, this request's included.
+	accepted []Acceptance
+	// idle says that nothing is to be done: the passes that follow have nothing
+	// to work on.
+	idle bool
 }
 
 // picked is a node of the plan in the making.
@@ -74,6 +91,11 @@ type picked struct {
 	isReal    map[bizdate.Date]bool // made by realDates
 	dryWhy    string
 	out       plan.Node
+	// parts are the dates with what is written on them, where that is not the
+	// same on all (a plan of what is stale).
+	parts []part
+	// reasons says why fields are stale, by field name.
+	reasons map[string]string
 }
 
 // realDates gives the real dates as a set.
@@ -106,14 +128,22 @@ func Build(ctx context.Context, req Request, deps Deps) (plan.Plan, diag.List, e
 		Request: req.Display, Retries: req.Retries, AllowEmpty: req.AllowEmpty,
 		Definitions: map[string]plan.Definition{},
 	}
-	for _, p := range passes() {
+	list := passes()
+	if req.Stale {
+		list = stalePasses()
+	}
+	for _, p := range list {
 		if err := p.run(ctx, b); err != nil {
 			return plan.Plan{}, b.diags, err
 		}
 		if b.diags.HasErrors() && p.name != "request" {
 			break // later passes would only repeat it
 		}
+		if b.idle {
+			break
+		}
 	}
+	b.diags = distinct(b.diags)
 	b.plan.Diagnostics = slices.Clone(b.diags)
 	return b.plan, b.diags, nil
 }

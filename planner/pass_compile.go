@@ -26,6 +26,10 @@ func passCompile(ctx context.Context, b *build) error {
 	for _, p := range b.picked {
 		var step plan.Step
 		var ok bool
+		if p.parts != nil {
+			b.compileParts(ctx, p)
+			continue
+		}
 		if p.node.IsTable() {
 			step, ok = b.compileTable(ctx, p)
 		} else {
@@ -80,6 +84,10 @@ func (b *build) compilable(ctx context.Context, n *lineage.Node) (compile.Table,
 	for _, m := range n.Table.Nodes {
 		t.Nodes = append(t.Nodes, compile.Node{Name: m.Name, Anchor: m.Anchor, Fields: m.Fields})
 	}
+	for _, r := range n.Registered {
+		t.Registered = append(t.Registered, compile.Registered{Field: r.Field, Table: r.Table, Column: r.Column, On: r.On, Type: r.Type})
+	}
+	b.spell(&t)
 	if len(diags) == 0 {
 		b.typed[n] = t
 		t.Nodes = slices.Clone(t.Nodes)
@@ -147,7 +155,7 @@ func (b *build) route(ctx context.Context, n *lineage.Node, a *sqlast.Analysis) 
 		t, _ := b.compilable(ctx, up)
 		needed := r.Columns
 		if r.AllColumns {
-			needed = up.FieldNames()
+			needed = up.ReadableNames()
 		}
 		with, _ := compile.Source(t, needed)
 		refs = append(refs, compile.Reference{Start: r.Name.Start, End: r.Name.End, With: with, Alias: lineage.AliasFor(b.dialect, r)})

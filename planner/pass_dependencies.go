@@ -16,7 +16,7 @@ import (
 // passDependencies derives which slots of which node each node of the plan
 // reads, refuses what the order of dates cannot give, and checks the slots
 // outside the backfill in the ledger (semantics §3.7, §6.3).
-func passDependencies(_ context.Context, b *build) error {
+func passDependencies(ctx context.Context, b *build) error {
 	if b.diags.HasErrors() {
 		return nil
 	}
@@ -35,7 +35,12 @@ func passDependencies(_ context.Context, b *build) error {
 			}
 			r := derive.Reads(p.node, in)
 			up := at[in.Node]
-			b.checkOutside(p, in, r, up)
+			if err := b.checkOutside(ctx, p, in, r, up); err != nil {
+				return err
+			}
+			if up == p {
+				b.feedsItself(p, in, r)
+			}
 			if up == nil || len(r.Runs) == 0 {
 				continue
 			}
@@ -48,6 +53,7 @@ func passDependencies(_ context.Context, b *build) error {
 			p.out.Needs = append(p.out.Needs, e)
 		}
 	}
+	b.contract(at)
 	for _, r := range groups.Check(check) {
 		b.diags = append(b.diags, r.Diagnostic)
 	}
@@ -61,7 +67,11 @@ func (b *build) readsInput(p *picked, in lineage.Input) bool {
 	if p.whole || len(in.Declared) > 0 || in.Parameter || p.node.Analysis == nil || p.node.Analysis.Unsplittable != nil {
 		return true
 	}
-	for _, i := range in.References {
+	refs := in.References
+	for _, r := range in.Registered {
+		refs = append(refs[:len(refs):len(refs)], r.Reference)
+	}
+	for _, i := range refs {
 		ref := p.node.Analysis.References[i]
 		if ref.RowSet || ref.AllColumns {
 			return true
@@ -109,69 +119,98 @@ func (b *build) slotMap(seen map[string]int, runs []plan.MapRun) *int {
 // refuseAhead refuses a node that reads a later date of another node of the
 // plan: date by date that slot does not exist yet.
 func (b *build) refuseAhead(p, up *picked, r lineage.Reads) {
+	inside := up.realDates()
 	for _, run := range r.Runs {
-		if run.Hi <= 0 || p == up && run.Hi < 0 {
+		if run.Hi <= 0 {
 			continue
 		}
-		last := b.dates[len(b.dates)-1]
-		if run.From+bizdate.Date(run.Lo) > last { // never inside the backfill
-			continue
+		for _, d := range within(b.dates, run.From, run.To) {
+			if !p.realDates()[d] {
+				continue
+			}
+			for u := d + bizdate.Date(max(run.Lo, 1)); u <= d+bizdate.Date(run.Hi); u++ {
+				if !inside[u] {
+					continue
+				}
+				e := b.errorf("reads_ahead", "%s reads %s up to %s ahead of its own date", p.node.Name, up.node.Name, days(run.Hi))
+				e.Detail = fmt.Sprintf("on %s it reads %s", d, u)
+				e.Hint = fmt.Sprintf("date by date that slot is not refreshed yet: refresh %s first, in a backfill of its own, then %s", up.node.Name, p.node.Name)
+				if p == up {
+					e.Hint = "a table cannot read its own later slots: filter for earlier ones"
+				}
+				return
+			}
 		}
-		b.errorf("reads_ahead", "%s reads %s up to %d days ahead of its own date", p.node.Name, up.node.Name, run.Hi).
-			Hint = fmt.Sprintf("date by date that slot is not refreshed yet: refresh %s first, in a backfill of its own, then %s", up.node.Name, p.node.Name)
-		return
 	}
+}
+
+func days(n int) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return fmt.Sprintf("%d days", n)
+}
+
+// within gives the dates in [from, to] of an ascending list.
+func within(dates []bizdate.Date, from, to bizdate.Date) []bizdate.Date {
+	i, _ := slices.BinarySearch(dates, from)
+	j, _ := slices.BinarySearch(dates, to+1)
+	return dates[i:max(i, j)]
 }
 
 // checkOutside looks up the slots that are read outside the backfill: a
 // missing one is a warning, or with --strict an error.
-func (b *build) checkOutside(p *picked, in lineage.Input, r lineage.Reads, up *picked) {
+func (b *build) checkOutside(ctx context.Context, p *picked, in lineage.Input, r lineage.Reads, up *picked) error {
 	n := b.deps.Model.Nodes[in.Node]
 	if !n.IsTable() || in.Parameter && len(in.References) == 0 {
-		return
+		return nil
 	}
 	var inside map[bizdate.Date]bool
 	if up != nil {
 		inside = up.realDates()
 	}
-	anchor := lineage.Anchor(n)
-	var missing []bizdate.Date
 	real, seen := p.realDates(), map[bizdate.Date]bool{}
+	var outside []bizdate.Date
 	for _, run := range r.Runs {
-		for _, d := range b.dates {
-			if d < run.From || d > run.To || !real[d] {
+		for _, d := range within(b.dates, run.From, run.To) {
+			if !real[d] {
 				continue
 			}
 			for u := d + bizdate.Date(run.Lo); u <= d+bizdate.Date(run.Hi); u++ {
-				if inside[u] || seen[u] || !n.Schedule.Scheduled(u) || b.built(anchor, u) {
-					continue
+				if !inside[u] && !seen[u] && n.Schedule.Scheduled(u) {
+					seen[u] = true
+					outside = append(outside, u)
 				}
-				if up != nil && p == up && u < b.dates[0] && len(missing) > 0 {
-					continue
-				}
-				seen[u] = true
-				missing = append(missing, u)
 			}
 		}
 	}
-	if len(missing) == 0 {
-		return
+	if len(outside) == 0 {
+		return nil
 	}
-	slices.Sort(missing)
+	slices.Sort(outside)
+	if err := b.ensure(ctx, n, outside[0], outside[len(outside)-1]); err != nil {
+		return err
+	}
+	anchor := lineage.Anchor(n)
+	missing := slices.DeleteFunc(outside, func(u bizdate.Date) bool { return b.built(n, anchor, u) })
+	if len(missing) == 0 {
+		return nil
+	}
 	d := b.warnf
 	if b.req.Strict {
 		d = b.errorf
 	}
-	w := d("upstream_missing", "%s reads %s of %s, which %s never built", p.node.Name, n.Name, rangesText(missing), isAre(missing))
+	w := d("upstream_missing", "%s reads %s of %s, which %s never built", p.node.Name, rangesText(missing), n.Name, isAre(missing))
 	w.Detail = r.Why
 	switch {
 	case p.node == n:
-		w.Hint = fmt.Sprintf("the first date starts from an empty previous slot; backfill from an earlier date to chain on what exists")
+		w.Hint = "the first date starts from an empty previous slot; backfill from an earlier date to chain on what exists"
 	case up != nil:
 		w.Hint = fmt.Sprintf("backfill %s for these dates first", n.Name)
 	default:
 		w.Hint = fmt.Sprintf("add --upstream 1, or backfill %s first", n.Name)
 	}
+	return nil
 }
 
 func isAre(list []bizdate.Date) string {

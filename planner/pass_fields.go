@@ -19,17 +19,19 @@ func passFields(_ context.Context, b *build) error {
 		return nil
 	}
 	nodes := b.reach()
+	// What is taken as a whole needs no comparison with what built it.
+	compare := b.req.FieldsGiven || b.req.Upstream != 0 || b.downstream() != 0
 	tables := make([]fields.Table, 0, len(nodes))
 	changed := map[string]changes{}
 	for _, n := range nodes {
 		t := FieldTable(b.deps.Model, n)
-		if n.IsTable() && n.Analysis != nil {
+		if n.IsTable() && n.Analysis != nil && compare {
 			c := b.changesOf(n)
 			changed[n.Name] = c
 			t.KeyChanged, t.RowSetChanged = when(c.key), when(c.rowSet)
 			t.Changed = map[string]fields.When{}
 			for f, list := range c.fields {
-				if w := when(list); w != nil {
+				if w := when(b.unaccepted(n, f, list)); w != nil {
 					t.Changed[f] = w
 				}
 			}
@@ -43,7 +45,7 @@ func passFields(_ context.Context, b *build) error {
 	}
 	b.model = m
 	for _, t := range b.targets {
-		b.close(t, changed)
+		b.closeTarget(t, changed)
 	}
 	sortPicked(b.picked)
 	for _, p := range b.picked {
@@ -69,11 +71,21 @@ func FieldTable(m *lineage.Model, n *lineage.Node) fields.Table {
 		}
 		return name
 	}
-	ref := func(table, column string) fields.Ref {
-		if i := m.Producer(table); i >= 0 && !m.Nodes[i].IsTable() {
-			return fields.Ref{Table: m.Nodes[i].Name, Field: taskOutput}
+	ref := func(table, column string) []fields.Ref {
+		i := m.Producer(table)
+		if i >= 0 && !m.Nodes[i].IsTable() {
+			return []fields.Ref{{Table: m.Nodes[i].Name, Field: taskOutput}}
 		}
-		return fields.Ref{Table: table, Field: column}
+		refs := []fields.Ref{{Table: table, Field: column}}
+		if i < 0 {
+			return refs
+		}
+		if r, ok := m.Nodes[i].RegisteredField(column); ok { // what fills it is read
+			if k := m.Producer(r.Table); k >= 0 {
+				refs = append(refs, fields.Ref{Table: m.Nodes[k].Name, Field: taskOutput})
+			}
+		}
+		return refs
 	}
 	everything := func() {
 		for _, in := range n.Inputs {
@@ -88,6 +100,9 @@ func FieldTable(m *lineage.Model, n *lineage.Node) fields.Table {
 		return t
 	}
 	t.Key, t.Primary = n.Table.Key, n.Table.Parent
+	if up := m.Node(t.Primary); t.Primary != "" && up != nil {
+		t.Primary = up.Name // as declared
+	}
 	for _, f := range n.FieldNames() {
 		if !containsFold(t.Key, f) {
 			t.Fields = append(t.Fields, f)
@@ -123,12 +138,12 @@ func FieldTable(m *lineage.Model, n *lineage.Node) fields.Table {
 		t.From = append(t.From, producer(s))
 	}
 	for _, r := range a.RowSet.Reads {
-		t.RowSetReads = append(t.RowSetReads, ref(r.Table, r.Column))
+		t.RowSetReads = append(t.RowSetReads, ref(r.Table, r.Column)...)
 	}
 	t.Reads = map[string][]fields.Ref{}
 	for _, f := range a.Fields {
 		for _, r := range f.Reads {
-			t.Reads[f.Name] = append(t.Reads[f.Name], ref(r.Table, r.Column))
+			t.Reads[f.Name] = append(t.Reads[f.Name], ref(r.Table, r.Column)...)
 		}
 	}
 	return t
@@ -153,15 +168,28 @@ func (b *build) differences(n *lineage.Node, c changes) map[string]string {
 	return out
 }
 
+// closeTarget picks a current node with what its closure gives. A node that is
+// taken whole below another one brings nothing new below itself.
+func (b *build) closeTarget(t *lineage.Node, changed map[string]changes) {
+	if p := b.byNode[t]; p != nil && p.whole && b.req.Upstream == 0 && b.downstream() == AllLevels && b.below == nil {
+		p.level, p.why = 0, "selected"
+		return
+	}
+	b.close(t, changed)
+}
+
 // close runs the closure of one current node and picks what it gives.
 func (b *build) close(t *lineage.Node, changed map[string]changes) {
 	req := fields.Request{
 		Table: t.Name, Full: !b.req.FieldsGiven, Dates: b.dates,
-		Accept: fields.ParseAccept(b.req.Recommended), Upstream: b.req.Upstream, Downstream: b.req.Downstream,
+		Accept: fields.ParseAccept(b.req.Recommended), Upstream: b.req.Upstream, Downstream: b.downstream(),
 		DownstreamWhole: b.req.DownstreamWhole, IncludePaused: b.req.IncludePaused,
 	}
 	for _, f := range b.req.Fields {
 		req.Select = append(req.Select, declaredName(t, f))
+	}
+	if b.below != nil {
+		req.Below = func(table string) bool { return b.below.Has(b.deps.Model.Node(table).Position) }
 	}
 	req.Column = func(table, node string) bool { return b.byColumn(table, node) }
 	res, diags := b.model.Close(req)
@@ -235,6 +263,9 @@ func (b *build) pick(r fields.TableResult, why string) {
 		b.picked, b.byNode[n] = append(b.picked, p), p
 		return
 	}
+	if abs(r.Level) < abs(p.level) || r.Level == 0 {
+		p.level, p.why = r.Level, why
+	}
 	if p.whole {
 		return
 	}
@@ -265,9 +296,11 @@ func (b *build) pick(r fields.TableResult, why string) {
 	}
 }
 
+func abs(n int) int { return max(n, -n) }
+
 // declaredName gives a field's name as the table declares it.
 func declaredName(n *lineage.Node, name string) string {
-	for _, f := range append(n.FieldNames(), n.Table.Key...) {
+	for _, f := range append(n.ReadableNames(), n.Table.Key...) {
 		if strings.EqualFold(f, name) {
 			return f
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/retrofill/retrofill/modeling/diag"
+	"github.com/retrofill/retrofill/modeling/param"
 	"github.com/retrofill/retrofill/planner/compile"
 	"github.com/retrofill/retrofill/planner/fields"
 	"github.com/retrofill/retrofill/planner/plan"
@@ -35,6 +36,7 @@ func passPrepare(ctx context.Context, b *build) error {
 		if diags.HasErrors() {
 			continue // reported by the compile pass
 		}
+		b.checkLengths(p, t)
 		view, found, err := b.deps.Catalog.Table(ctx, b.deps.Schema+"."+p.node.Name)
 		if err != nil {
 			return fmt.Errorf("planner: look up view %s: %w", p.node.Name, err)
@@ -49,6 +51,9 @@ func passPrepare(ctx context.Context, b *build) error {
 		}
 		for _, sql := range ddl {
 			add(&prepare, sql)
+		}
+		if err := b.absent(ctx, p, &t); err != nil {
+			return err
 		}
 		add(&publish, compile.View(t))
 	}
@@ -92,6 +97,9 @@ func (b *build) tables(ctx context.Context, p *picked, t compile.Table) ([]strin
 			return nil, fmt.Errorf("planner: look up %s: %w", node.Name, err)
 		case !exists:
 			out = append(out, sql)
+			if index := compile.Index(t, node.Name); index != "" {
+				out = append(out, index)
+			}
 		case p != nil:
 			out = append(out, b.alter(p, t, node, have)...)
 		}
@@ -101,7 +109,7 @@ func (b *build) tables(ctx context.Context, p *picked, t compile.Table) ([]strin
 
 // alter gives the changes that an existing physical table needs.
 func (b *build) alter(p *picked, t compile.Table, n compile.Node, have Table) []string {
-	var out []string
+	out := b.dropRemoved(p, t, n, have)
 	for _, c := range t.NodeColumns(n) {
 		i := slices.IndexFunc(have.Columns, func(h Column) bool { return strings.EqualFold(h.Name, c.Name) })
 		if i < 0 {
@@ -109,97 +117,28 @@ func (b *build) alter(p *picked, t compile.Table, n compile.Node, have Table) []
 			continue
 		}
 		was := have.Columns[i].Type
-		if was == "" || c.Type == "" || sameType(was, c.Type) {
+		if was == "" || c.Type == "" || b.dialect.SameType(was, c.Type) {
 			continue
 		}
 		if written := slices.ContainsFunc(p.writes, func(w fields.Write) bool { return w.Node == n.Name }); !written {
 			continue
 		}
-		if widens(was, c.Type) {
-			out = append(out, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET DATA TYPE %s", t.Physical(n.Name), t.Dialect.Quote(c.Name), c.Type))
+		if b.dialect.Widens(was, c.Type) {
+			out = append(out, compile.WidenColumn(t, n.Name, c))
 			continue
 		}
-		if widens(c.Type, was) {
+		if b.dialect.Widens(c.Type, was) {
 			continue // the stored type holds every value of the new one
+		}
+		if b.req.AllowDestructive {
+			out = append(out, b.retype(p, t, n, c, was))
+			continue
 		}
 		b.diags = append(b.diags, diag.Errorf("type_changed", "field %s of %s is %s now, but %s stores it as %s", c.Name, p.node.Name, c.Type, n.Name, was).
 			At(diag.Pos{File: p.node.Table.SQLFile}).
-			WithHint("cast the expression to %s, give the field another name, or drop the stored column yourself", was))
+			WithHint("cast the expression to %s, give the field another name, or add --allow-destructive: stored values that do not fit become NULL", was))
 	}
 	return out
-}
-
-// typeOrder lists types of which each holds every value of those before it.
-var typeOrder = [][]string{
-	{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"},
-	{"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"},
-	{"UTINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"},
-	{"USMALLINT", "INTEGER", "BIGINT", "HUGEINT"},
-	{"UINTEGER", "BIGINT", "HUGEINT"},
-	{"FLOAT", "DOUBLE"},
-	{"TINYINT", "SMALLINT", "INTEGER", "DOUBLE"},
-	{"DATE", "TIMESTAMP"},
-}
-
-// widens tells whether a column of type from may become type to without
-// losing a value.
-func widens(from, to string) bool {
-	from, to = plainType(from), plainType(to)
-	for _, chain := range typeOrder {
-		i, j := slices.Index(chain, from), slices.Index(chain, to)
-		if i >= 0 && j > i {
-			return true
-		}
-	}
-	var p1, s1, p2, s2 int
-	if scan(from, &p1, &s1) && scan(to, &p2, &s2) {
-		return s2 >= s1 && p2-s2 >= p1-s1
-	}
-	return false
-}
-
-func scan(t string, precision, scale *int) bool {
-	n, err := fmt.Sscanf(t, "DECIMAL(%d,%d)", precision, scale)
-	return err == nil && n == 2
-}
-
-func sameType(a, b string) bool { return plainType(a) == plainType(b) }
-
-// plainType gives one spelling to a type: upper case, no blanks, no synonyms.
-func plainType(t string) string {
-	t = strings.ToUpper(strings.Join(strings.Fields(t), " "))
-	t = strings.ReplaceAll(strings.ReplaceAll(t, ", ", ","), "( ", "(")
-	switch t {
-	case "INT", "INT4", "SIGNED":
-		return "INTEGER"
-	case "INT8", "LONG":
-		return "BIGINT"
-	case "INT2", "SHORT":
-		return "SMALLINT"
-	case "INT1":
-		return "TINYINT"
-	case "TEXT", "STRING", "CHAR", "BPCHAR", "CHARACTER VARYING":
-		return "VARCHAR"
-	case "BOOL", "LOGICAL":
-		return "BOOLEAN"
-	case "FLOAT8", "DOUBLE PRECISION":
-		return "DOUBLE"
-	case "FLOAT4", "REAL":
-		return "FLOAT"
-	case "TIMESTAMP WITHOUT TIME ZONE", "DATETIME":
-		return "TIMESTAMP"
-	case "TIMESTAMPTZ":
-		return "TIMESTAMP WITH TIME ZONE"
-	case "DECIMAL", "NUMERIC":
-		return "DECIMAL(18,3)"
-	}
-	if rest, ok := strings.CutPrefix(t, "NUMERIC("); ok {
-		return "DECIMAL(" + rest
-	}
-	if strings.HasPrefix(t, "VARCHAR(") {
-		return "VARCHAR"
-	}
-	return t
 }
 
 // passEstimate counts what the plan will do.
@@ -272,12 +211,16 @@ func passName(ctx context.Context, b *build) error {
 		return nil
 	}
 	day := todayIn(b)
-	n, err := b.deps.Ledger.NextNumber(ctx, b.targets[0].Name, day)
+	base := b.targets[0].Name
+	if b.req.Stale && len(b.req.Nodes) == 0 {
+		base = "stale" // of all tables, none of them the current one
+	}
+	n, err := b.deps.Ledger.NextNumber(ctx, base, day)
 	if err != nil {
 		return fmt.Errorf("planner: number the backfill: %w", err)
 	}
 	y, m, d := day.Civil()
-	b.plan.Backfill = fmt.Sprintf("%s_%04d%02d%02d_%d", b.targets[0].Name, y, int(m), d, n)
+	b.plan.Backfill = fmt.Sprintf("%s_%04d%02d%02d_%d", base, y, int(m), d, n)
 	return nil
 }
 
@@ -288,6 +231,11 @@ func LedgerDigest(ctx context.Context, l Ledger, p *plan.Plan) (string, error) {
 	for i := range p.Nodes {
 		for _, w := range p.Nodes[i].Writes {
 			nodes = append(nodes, w.Node)
+		}
+		for _, f := range p.Nodes[i].Params {
+			if f.Late == param.LateCross {
+				nodes = append(nodes, f.Node)
+			}
 		}
 	}
 	if len(nodes) == 0 || len(p.Dates) == 0 {

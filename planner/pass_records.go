@@ -31,12 +31,7 @@ func DefinitionOf(n *lineage.Node) (string, plan.Definition, error) {
 		slices.Sort(list)
 		nodes[strings.ToLower(m.Name)] = list
 	}
-	text, err := json.Marshal(struct {
-		Version    int                   `json:"version"`
-		Definition sqlast.Definition     `json:"definition"`
-		Schema     sqlast.SchemaSnapshot `json:"schema"`
-		Nodes      map[string][]string   `json:"nodes"`
-	}{a.Version, a.Definition, a.Schema, nodes})
+	text, err := json.Marshal(definitionText{a.Version, a.Definition, a.Schema, nodes})
 	if err != nil {
 		return "", plan.Definition{}, fmt.Errorf("planner: encode definition of %s: %w", n.Name, err)
 	}
@@ -65,16 +60,28 @@ func passRecords(ctx context.Context, b *build) error {
 			nodes = append(nodes, m.Name)
 		}
 	}
-	list, err := b.deps.Ledger.Built(ctx, b.deps.Environment, nodes, b.dates[0]-lookBack, b.dates[len(b.dates)-1]+lookAhead)
+	return b.load(ctx, nodes, b.dates[0]-lookBack, b.dates[len(b.dates)-1]+lookAhead)
+}
+
+// load reads the records of some nodes on some business dates, with their
+// definitions and with what is accepted.
+func (b *build) load(ctx context.Context, nodes []string, from, to bizdate.Date) error {
+	if err := b.loadAcceptances(ctx); err != nil {
+		return err
+	}
+	list, err := b.deps.Ledger.Built(ctx, b.deps.Environment, nodes, from, to)
 	if err != nil {
 		return fmt.Errorf("planner: read ledger: %w", err)
 	}
-	b.records = map[string][]Built{}
+	b.records, b.segs, b.from, b.to = map[string][]Built{}, nil, from, to
 	ids := map[string]bool{}
 	for _, r := range list {
 		k := strings.ToLower(r.Node)
 		b.records[k] = append(b.records[k], r)
 		ids[r.Definition] = true
+	}
+	for _, a := range b.accepted {
+		ids[a.Definition] = true
 	}
 	wanted := make([]string, 0, len(ids))
 	for id := range ids {
@@ -95,10 +102,15 @@ func passRecords(ctx context.Context, b *build) error {
 			d.Version = v.Version
 			b.defs[id] = d
 		}
-		if d.Version != sqlast.FormatVersion && b.deps.Judge != nil {
-			if again, ok := b.deps.Judge(d); ok {
-				b.defs[id] = again
-			}
+		if d.Version == sqlast.FormatVersion || b.deps.Parser == nil {
+			continue
+		}
+		again, ok, err := Rejudge(ctx, b.deps.Parser, d)
+		if err != nil {
+			return err
+		}
+		if ok {
+			b.defs[id] = again
 		}
 	}
 	return nil
@@ -110,41 +122,6 @@ const (
 	lookBack  = 62
 	lookAhead = 7
 )
-
-// effective gives, for one materialization node and date, the record that
-// built a field last; false when none did.
-func (b *build) effective(matNode, field string, date bizdate.Date) (Built, bool) {
-	var best Built
-	found := false
-	for _, r := range b.records[strings.ToLower(matNode)] {
-		if date < r.Date || date > r.DateTo || found && r.Build < best.Build {
-			continue
-		}
-		if r.Fields != nil && !containsFold(r.Fields, field) {
-			continue
-		}
-		if d, ok := b.defs[r.Definition]; ok && field != "" {
-			if _, has := d.Fields[strings.ToLower(field)]; !has {
-				continue
-			}
-			if held, known := d.Nodes[strings.ToLower(matNode)]; known && r.Fields == nil && !containsFold(held, field) {
-				continue // it lived in another node
-			}
-		}
-		best, found = r, true
-	}
-	return best, found
-}
-
-// built tells whether the node has any record of the date.
-func (b *build) built(matNode string, date bizdate.Date) bool {
-	for _, r := range b.records[strings.ToLower(matNode)] {
-		if r.Date <= date && date <= r.DateTo {
-			return true
-		}
-	}
-	return false
-}
 
 // change is a run of dates on which recorded logic differs from today's, with
 // the record that shows it.
@@ -180,35 +157,12 @@ func (b *build) changesOf(n *lineage.Node) changes {
 				out.rowSet = append(out.rowSet, c)
 			}
 		}
-		for _, f := range append(slices.Clone(m.Fields), n.Table.Key...) {
-			out.fields[f] = append(out.fields[f], b.fieldChanges(m.Name, f, now)...)
+		for _, f := range m.Fields {
+			out.fields[f] = append(out.fields[f], b.fieldChanges(m.Name, f, false, now)...)
 		}
-	}
-	return out
-}
-
-// fieldChanges finds the runs of dates whose effective record of a field has
-// another fingerprint. Records come as runs, so the dates are cut at their
-// ends rather than looked at one by one.
-func (b *build) fieldChanges(matNode, field string, now plan.Definition) []change {
-	records := b.records[strings.ToLower(matNode)]
-	var cuts []bizdate.Date
-	for _, r := range records {
-		cuts = append(cuts, r.Date, r.DateTo+1)
-	}
-	slices.Sort(cuts)
-	cuts = slices.Compact(cuts)
-	var out []change
-	for i := 0; i+1 < len(cuts); i++ {
-		r, ok := b.effective(matNode, field, cuts[i])
-		if !ok {
-			continue
+		for _, f := range n.Table.Key {
+			out.fields[f] = append(out.fields[f], b.fieldChanges(m.Name, f, true, now)...)
 		}
-		was := b.defs[r.Definition]
-		if was.Version == now.Version && was.Fields[strings.ToLower(field)] == now.Fields[strings.ToLower(field)] {
-			continue
-		}
-		out = append(out, change{cuts[i], cuts[i+1] - 1, r})
 	}
 	return out
 }

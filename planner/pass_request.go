@@ -5,13 +5,15 @@ import (
 	"slices"
 
 	"github.com/retrofill/retrofill/modeling/diag"
-	"github.com/retrofill/retrofill/planner/lineage"
 )
 
 // passRequest finds the current nodes and checks the plain options.
 func passRequest(_ context.Context, b *build) error {
 	b.diags = append(b.diags, b.deps.Model.Diagnostics...)
-	if len(b.req.Nodes) == 0 {
+	if err := b.selectNodes(); err != nil {
+		return err
+	}
+	if len(b.req.Nodes) == 0 && len(b.req.Select) == 0 && !b.req.Stale {
 		b.diags = append(b.diags, diag.Errorf("empty_selection", "no node is selected").
 			WithHint("name a table or task: retrofill backfill NODE --start-date … --end-date …"))
 	}
@@ -22,9 +24,10 @@ func passRequest(_ context.Context, b *build) error {
 				WithHint("%s", diag.DidYouMean(name, b.deps.Model.Names(), "`retrofill ls` lists the nodes")))
 			continue
 		}
-		if !slices.Contains(b.targets, n) {
-			b.targets = append(b.targets, n)
-		}
+		b.target(n)
+	}
+	if err := b.selectChildren(); err != nil {
+		return err
 	}
 	if b.req.FieldsGiven && len(b.targets) > 1 {
 		b.diags = append(b.diags, diag.Errorf("usage", "--fields selects fields of one table, but %d nodes are named", len(b.targets)).
@@ -53,6 +56,8 @@ func passRequest(_ context.Context, b *build) error {
 			b.errorf("bad_value", "--%s %d is out of range", flag, v).Hint = "give 1 to 10, or all"
 		}
 	}
+	b.checkStale()
+	b.checkEffective()
 	b.plan.OnFailure = b.req.OnFailure
 	if b.plan.OnFailure == "" {
 		b.plan.OnFailure = "continue"
@@ -74,6 +79,3 @@ func join(list []string) string {
 	}
 	return out
 }
-
-// isTarget tells whether the node is a current node.
-func (b *build) isTarget(n *lineage.Node) bool { return slices.Contains(b.targets, n) }

@@ -49,7 +49,7 @@ func (b *build) splitDates(p *picked) {
 		allDry = "--dry-run-this-node"
 	case b.dryRunNode(p) && b.req.DryRunTasks != "run":
 		allDry = "the node is scheduled as dry-run"
-	case b.pausedNode(p) && b.req.PausedTasks == "dry-run":
+	case b.isPaused(p.node) && b.req.PausedTasks == "dry-run":
 		allDry = "the node is paused (--paused-tasks dry-run)"
 	case !b.impact.Runs(n.Schedule, b.window):
 		allDry = fmt.Sprintf("its time %s lies outside %s (--hourly-impact in-window)", n.Schedule.At, b.window)
@@ -64,13 +64,6 @@ func (b *build) splitDates(p *picked) {
 	if p.dryWhy = allDry; allDry == "" && len(p.dry) > 0 {
 		p.dryWhy = fmt.Sprintf("not scheduled (%s)", n.Schedule)
 	}
-}
-
-func (b *build) pausedNode(p *picked) bool {
-	if p.node.Table != nil {
-		return p.node.Table.Paused
-	}
-	return p.node.Task.Paused
 }
 
 func (b *build) dryRunNode(p *picked) bool {

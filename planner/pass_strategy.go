@@ -34,8 +34,24 @@ func (b *build) whyNotColumn(n *lineage.Node, matNode string) string {
 	case n.Analysis.RowSet.Nondeterministic != "":
 		return "the row set is not deterministic: " + n.Analysis.RowSet.Nondeterministic
 	}
+	if b.req.Stale { // asked for other dates each time
+		return b.neverBuilt(n, matNode)
+	}
+	why, known := b.notColumn[matNode]
+	if !known {
+		why = b.neverBuilt(n, matNode)
+		if b.notColumn == nil {
+			b.notColumn = map[string]string{}
+		}
+		b.notColumn[matNode] = why
+	}
+	return why
+}
+
+// neverBuilt names a date on which there are no rows to be refreshed in place.
+func (b *build) neverBuilt(n *lineage.Node, matNode string) string {
 	for _, d := range b.dates {
-		if n.Schedule.Scheduled(d) && !b.built(matNode, d) {
+		if n.Schedule.Scheduled(d) && !b.built(n, matNode, d) {
 			return fmt.Sprintf("%s was never built on %s", matNode, d)
 		}
 	}
@@ -128,7 +144,7 @@ func (b *build) outFields(p *picked) {
 		p.out.Fields = append(p.out.Fields, out)
 	}
 	for _, w := range p.writes {
-		out := plan.Write{Node: w.Node, Table: b.dialect.Table(b.deps.Schema, w.Node), Action: plan.Rewrite, Fields: w.Fields, Whole: !w.Column}
+		out := plan.Write{Node: w.Node, Table: b.dialect.Table(b.deps.Schema, w.Node), Action: plan.Rewrite, Fields: w.Fields, Whole: !w.Column, RowsKept: !p.whole && p.level >= 0}
 		if w.Column {
 			out.Action = plan.Column
 		}
@@ -187,7 +203,7 @@ func (b *build) firstFieldChange(n *lineage.Node, field string) (change, bool) {
 	var list []change
 	for _, m := range n.Table.Nodes {
 		if slices.Contains(m.Fields, field) {
-			list = append(list, b.fieldChanges(m.Name, field, now)...)
+			list = append(list, b.fieldChanges(m.Name, field, false, now)...)
 		}
 	}
 	return firstChange(list, b.dates)

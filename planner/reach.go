@@ -31,7 +31,7 @@ func (b *build) reach() []*lineage.Node {
 			}
 		})
 	}
-	if b.req.Downstream != 0 {
+	if b.downstream() != 0 {
 		readers := make([][]int, len(m.Nodes))
 		for i, n := range m.Nodes {
 			for _, x := range n.Inputs {
@@ -40,7 +40,7 @@ func (b *build) reach() []*lineage.Node {
 				}
 			}
 		}
-		walk(in, start, b.req.Downstream, func(i int, yield func(int)) {
+		walk(in, start, b.downstream(), func(i int, yield func(int)) {
 			for _, r := range readers[i] {
 				yield(r)
 			}

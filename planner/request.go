@@ -29,10 +29,23 @@ type Request struct {
 	Recommended string
 	// Upstream and Downstream are numbers of levels, AllLevels = all.
 	Upstream, Downstream int
+	// Children are level-1 children that are taken with everything below them.
+	Children []string
 	// DownstreamWhole takes downstream logical tables as a whole.
 	DownstreamWhole bool
 	// Refresh is auto (""), rewrite or column (semantics §4.8).
 	Refresh string
+
+	// Stale refreshes what the staleness matrix shows (semantics §4.6) of the
+	// nodes, all tables where none is named, on the selected dates, all
+	// recorded ones where none is.
+	Stale bool
+	// EffectiveFrom accepts older logic of the selected fields before this
+	// date (forward-only); nil = none.
+	EffectiveFrom *bizdate.Date
+	// DropRemoved drops stored columns of fields that the written tables no
+	// longer have; AllowDestructive lets types change that may lose values.
+	DropRemoved, AllowDestructive bool
 
 	Selection bizdate.Selection
 	RunAt     *time.Time
@@ -49,6 +62,13 @@ type Request struct {
 	Strict         bool
 	DryRunThisNode bool
 	IncludePaused  bool
+	// WaitSchedule lets no instance begin before its slot's own time.
+	WaitSchedule bool
+	// MaxDuration and MaxRows bound a run, NotBetween (HH:MM-HH:MM) is a part
+	// of the day in which nothing new begins; zero values are no bounds.
+	MaxDuration time.Duration
+	MaxRows     int64
+	NotBetween  string
 	// PausedTasks is block (""), dry-run or run; DryRunTasks dry-run ("") or run.
 	PausedTasks, DryRunTasks string
 	// Display is what the plan keeps of the request for people.
@@ -61,14 +81,15 @@ type Deps struct {
 	Typer   *lineage.Typer
 	Ledger  Ledger
 	Catalog Catalog
-	// Parser shortens SELECTs to the fields that a step writes; nil = they
-	// stay whole.
+	// Parser shortens SELECTs to the fields that a step writes, and judges
+	// definitions of an older format again; nil = SELECTs stay whole and such
+	// records count as changed.
 	Parser      sqlast.Parser
 	Environment string
 	Schema      string
 	Engine      plan.EngineRef
 	Now         time.Time
-	// Judge analyses definitions of an older format again; nil = such records
-	// count as changed.
-	Judge func(definition plan.Definition) (plan.Definition, bool)
+	// Paused tells of nodes that are paused in the ledger, besides those of the
+	// project; nil = none.
+	Paused func(node string) bool
 }

@@ -4,7 +4,6 @@ package main
 import (
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -12,14 +11,7 @@ import (
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/engines"
 )
 
-func main() {
-	// A project's model is built once and kept to the end: collecting half as
-	// often saves a third of the time of a plan for a few MB.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
-	}
-	os.Exit(run())
-}
+func main() { os.Exit(run()) }
 
 func run() int {
 	return cli.Main(os.Args[1:], cli.Env{

@@ -11,6 +11,7 @@ import (
 	duck "github.com/duckdb/duckdb-go/v2"
 
 	"github.com/retrofill/retrofill/executors"
+	"github.com/retrofill/retrofill/executors/sqlscript"
 )
 
 // Catalog lists tables and views with their columns, primary keys and unique
@@ -108,14 +109,14 @@ ORDER BY schema_name, table_name, constraint_type, constraint_index`)
 
 // Describe gives names and types of a query's columns without running it.
 func (e *Engine) Describe(ctx context.Context, sql string) ([]executors.Column, error) {
-	stmts := split(sql)
+	stmts := sqlscript.Split(sql)
 	if len(stmts) != 1 {
 		return nil, fmt.Errorf("duckdb: describe: %d statements where one is expected", len(stmts))
 	}
-	switch firstWord(stmts[0]) {
+	switch sqlscript.FirstWord(stmts[0]) {
 	case "SELECT", "WITH", "FROM", "VALUES", "(", "TABLE", "PIVOT", "UNPIVOT":
 	default:
-		return nil, fmt.Errorf("duckdb: describe: %s is not a query", firstWord(stmts[0]))
+		return nil, fmt.Errorf("duckdb: describe: %s is not a query", sqlscript.FirstWord(stmts[0]))
 	}
 	conn, err := e.db.Connx(ctx)
 	if err != nil {
@@ -142,7 +143,7 @@ func (e *Engine) Query(ctx context.Context, sql string, limit int) (executors.Ro
 	fail := func(err error) (executors.Rows, error) {
 		return executors.Rows{}, fmt.Errorf("duckdb: query: %w", cancelled(ctx, explain(err)))
 	}
-	stmts := split(sql)
+	stmts := sqlscript.Split(sql)
 	if len(stmts) != 1 {
 		return fail(fmt.Errorf("%d statements where one is expected", len(stmts)))
 	}
@@ -179,7 +180,7 @@ func query(ctx context.Context, conn *duck.Conn, sql string, limit int) (out exe
 	switch kind {
 	case duck.STATEMENT_TYPE_SELECT, duck.STATEMENT_TYPE_EXPLAIN, duck.STATEMENT_TYPE_PRAGMA, duck.STATEMENT_TYPE_RELATION:
 	default:
-		return out, fmt.Errorf("the statement does not only read: %s", firstWord(sql))
+		return out, fmt.Errorf("the statement does not only read: %s", sqlscript.FirstWord(sql))
 	}
 	if stmt.NumInput() > 0 {
 		return out, errors.New("the statement has parameters without values")

@@ -18,6 +18,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/retrofill/retrofill/executors"
+	"github.com/retrofill/retrofill/executors/sqlscript"
 )
 
 // Options say which database to open and how. The zero value is an in-memory
@@ -152,7 +153,7 @@ func (e *Engine) Prepare(ctx context.Context, ddl []string) error {
 		}
 		defer conn.Close()
 		for i, s := range ddl {
-			if _, err := single(s, executors.RoleDDL); err != nil {
+			if _, err := sqlscript.Single(s, executors.RoleDDL); err != nil {
 				return &executors.StatementError{Index: i, Role: executors.RoleDDL, SQL: s, Err: err}
 			}
 			if _, err := conn.ExecContext(ctx, s); err != nil {

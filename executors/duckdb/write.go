@@ -13,6 +13,7 @@ import (
 	duck "github.com/duckdb/duckdb-go/v2"
 
 	"github.com/retrofill/retrofill/executors"
+	"github.com/retrofill/retrofill/executors/sqlscript"
 )
 
 // lookupTimeout bounds the look-up after a failed commit.
@@ -85,7 +86,7 @@ func parse(stmts []executors.Statement) (parsed, error) {
 	p := parsed{parts: make([][]string, len(stmts))}
 	h := sha256.New()
 	for i, s := range stmts {
-		parts, err := single(s.SQL, s.Role)
+		parts, err := sqlscript.Single(s.SQL, s.Role)
 		if err != nil {
 			return p, &executors.StatementError{Index: i, Role: s.Role, SQL: s.SQL, Err: err}
 		}
@@ -94,7 +95,7 @@ func parse(stmts []executors.Statement) (parsed, error) {
 		case executors.RoleScript:
 			p.script, p.dirty = true, true
 		case executors.RoleStage:
-			if name := stageName(parts[0]); name != "" {
+			if name := sqlscript.StageName(parts[0]); name != "" {
 				p.stages = append(p.stages, name)
 			} else {
 				p.dirty = true

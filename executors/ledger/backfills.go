@@ -31,6 +31,7 @@ const (
 	Succeeded   State = "succeeded"
 	Failed      State = "failed"
 	Stopped     State = "stopped"
+	Paused      State = "paused"  // a pause flag or a budget holds the rest
 	Unknown     State = "unknown" // an instance's outcome could not be found out
 	Interrupted State = "interrupted"
 )
@@ -57,6 +58,12 @@ type Backfill struct {
 	Owner       Owner     `json:"owner,omitzero"`
 	HeartbeatAt time.Time `json:"heartbeat_at,omitzero"`
 	Token       int64     `json:"token"`
+	// Paused says that a user paused it as a whole.
+	Paused bool `json:"paused,omitempty"`
+	// Marker is what commit markers in the target call it.
+	Marker string `json:"marker,omitempty"`
+	// RunAt is when its instances may begin, zero = at once.
+	RunAt time.Time `json:"run_at,omitzero"`
 }
 
 // Create stores a planned backfill with its leases, atomically. by is the
@@ -102,15 +109,19 @@ func insertBackfill(t *tx, p *plan.Plan, doc []byte, digest, request string, by 
 	} else if found {
 		return 0, &NameTakenError{Name: p.Backfill}
 	}
+	runAt, err := p.RunsAt()
+	if err != nil {
+		return 0, err
+	}
 	beat := micros(0)
 	if by != (Owner{}) {
 		beat = toMicros(t.now)
 	}
 	var id int64
-	_, err := t.get(&id, `INSERT INTO backfills
-		(name, project, environment, status, created_at, instances, request, plan, plan_digest, owner_host, owner_pid, heartbeat_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-		p.Backfill, p.Project, p.Environment, string(Queued), toMicros(t.now), p.Instances, request, doc, digest, by.Host, by.PID, beat)
+	_, err = t.get(&id, `INSERT INTO backfills
+		(name, project, environment, status, created_at, instances, request, plan, plan_digest, owner_host, owner_pid, heartbeat_at, run_at, marker)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?1 || '@' || id FROM identity RETURNING id`,
+		p.Backfill, p.Project, p.Environment, string(Queued), toMicros(t.now), p.Instances, request, doc, digest, by.Host, by.PID, beat, toMicros(runAt))
 	return id, err
 }
 
@@ -125,6 +136,9 @@ func insertNodes(t *tx, id int64, p *plan.Plan) error {
 					return fmt.Errorf("store ranges of %s: %w", n.Name, err)
 				}
 			}
+		}
+		if err := insertHeld(t, id, i, p); err != nil {
+			return err
 		}
 		if _, err := t.exec("INSERT INTO backfill_nodes VALUES (?, ?, ?, ?, ?, ?)", id, i, n.Name, string(n.Kind), n.Level, total); err != nil {
 			return fmt.Errorf("store node %s: %w", n.Name, err)
@@ -174,10 +188,14 @@ type backfillRow struct {
 	OwnerPID    int    `db:"owner_pid"`
 	HeartbeatAt micros `db:"heartbeat_at"`
 	Token       int64
+	Paused      bool
+	Steered     int64
+	RunAt       micros `db:"run_at"`
+	Marker      string
 }
 
 const backfillColumns = `id, name, project, environment, status, note, created_at, started_at, finished_at,
-	instances, request, plan_digest, owner_host, owner_pid, heartbeat_at, token`
+	instances, request, plan_digest, owner_host, owner_pid, heartbeat_at, token, paused, steered, run_at, marker`
 
 func (r backfillRow) owner() Owner { return Owner{Host: r.OwnerHost, PID: r.OwnerPID} }
 
@@ -199,6 +217,7 @@ func (l *Ledger) backfill(r backfillRow) Backfill {
 		CreatedAt: r.CreatedAt.time(), StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(),
 		Instances: r.Instances, Request: r.Request, PlanDigest: r.PlanDigest,
 		Owner: r.owner(), HeartbeatAt: r.HeartbeatAt.time(), Token: r.Token,
+		Paused: r.Paused, RunAt: r.RunAt.time(), Marker: r.Marker,
 	}
 	abandoned := b.State == Running || b.State == Queued && b.Owner != Owner{}
 	if abandoned && !l.alive(r, l.opts.Clock()) {

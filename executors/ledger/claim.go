@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/planner/plan"
@@ -22,11 +23,14 @@ type Claim struct {
 	environment string
 	token       int64
 	tookOver    []string
+	marker      string
+	steered     atomic.Int64 // the last operation that was seen
 }
 
 // Claim makes by the owner of a backfill, with a new fencing token and with
 // the plan's leases. Errors: ErrNotFound, *OwnedError when a living process
-// owns it, *ConflictError when another backfill holds a lease.
+// owns it, *PausedError when it is paused as a whole, *ConflictError when
+// another backfill holds a lease.
 func (l *Ledger) Claim(ctx context.Context, name string, by Owner) (*Claim, error) {
 	p, err := l.Plan(ctx, name)
 	if err != nil {
@@ -45,6 +49,15 @@ func (l *Ledger) Claim(ctx context.Context, name string, by Owner) (*Claim, erro
 		open := State(r.Status) == Running || State(r.Status) == Queued
 		if open && r.owner() != by && l.alive(r, t.now) {
 			return &OwnedError{Backfill: name, Owner: r.owner(), Beat: r.HeartbeatAt.time()}
+		}
+		if r.Paused {
+			return &PausedError{Backfill: name}
+		}
+		c.marker = r.Marker
+		c.steered.Store(r.Steered)
+		// A user's wish to stop an instance ends with the run that it was for.
+		if _, err := t.exec("UPDATE instances SET halted = 0 WHERE backfill = ? AND halted = 1", r.ID); err != nil {
+			return err
 		}
 		c.id = r.ID
 		if c.token, err = t.next("token"); err != nil {
@@ -134,7 +147,7 @@ func (c *Claim) Start(ctx context.Context, k Key) (Attempt, error) {
 		found, err := t.get(&a.Number, `INSERT INTO instances (backfill, node, date, slot, status, attempt, started_at)
 			VALUES (?, ?, ?, ?, 'running', 1, ?)
 			ON CONFLICT DO UPDATE SET status = 'running', attempt = attempt + 1, started_at = excluded.started_at,
-				finished_at = 0, rows = 0, reason = '', error = ''
+				finished_at = 0, rows = 0, reason = '', error = '', halted = 0
 			WHERE status <> 'succeeded' AND paused = 0
 			RETURNING attempt`, c.id, k.Node, int(k.Date), k.Slot, now)
 		if err != nil {
@@ -220,7 +233,7 @@ func (c *Claim) finish(t *tx, o *Outcome) error {
 			c.id, k.Node, int(k.Date), k.Slot, o.Status.String(), o.Rows, now, now, o.Reason, o.Error)
 		return err
 	}
-	n, err := t.exec(`UPDATE instances SET status = ?, rows = ?, finished_at = ?, reason = ?, error = ?
+	n, err := t.exec(`UPDATE instances SET status = ?, rows = ?, finished_at = ?, reason = ?, error = ?, forced = 0
 		WHERE backfill = ? AND node = ? AND date = ? AND slot = ? AND attempt = ?`,
 		o.Status.String(), o.Rows, now, o.Reason, o.Error, c.id, k.Node, int(k.Date), k.Slot, o.Attempt)
 	if err != nil {
@@ -280,14 +293,18 @@ func (c *Claim) values(t *tx, k Key, values map[string]string) error {
 	return nil
 }
 
-// Heartbeat shows that the owner lives and gives the signal that another
-// process left for it: "", "stop" or "kill". Error: ErrFenced.
+// Heartbeat shows that the owner lives and gives what other processes want of
+// it: "" or one of the signals. Error: ErrFenced.
 func (c *Claim) Heartbeat(ctx context.Context) (signal string, err error) {
+	var b beat
 	err = c.apply(ctx, "heartbeat", func(t *tx) error {
-		_, err := t.get(&signal, "UPDATE backfills SET heartbeat_at = ? WHERE id = ? RETURNING signal", toMicros(t.now), c.id)
+		_, err := t.get(&b, "UPDATE backfills SET heartbeat_at = ? WHERE id = ? RETURNING signal, paused, steered", toMicros(t.now), c.id)
 		return err
 	})
-	return signal, err
+	if err != nil {
+		return "", err
+	}
+	return c.signal(b), nil
 }
 
 // End gives the backfill its final state and releases its leases. Error:

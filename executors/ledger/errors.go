@@ -185,3 +185,17 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("ledger: claim backfill %s: process %d on %s runs it (last seen %s)",
 		e.Backfill, e.Owner.PID, e.Owner.Host, e.Beat.UTC().Format(time.RFC3339))
 }
+
+// PausedError says that a backfill is paused as a whole.
+type PausedError struct{ Backfill string }
+
+// Error names the backfill.
+func (e *PausedError) Error() string {
+	return fmt.Sprintf("ledger: claim backfill %s: it is paused", e.Backfill)
+}
+
+// Diagnostic says how to go on.
+func (e *PausedError) Diagnostic() diag.Diagnostic {
+	return diag.Errorf("paused", "backfill %s is paused", e.Backfill).
+		WithHint("`retrofill unpause %s` lets it go on; `retrofill history %s` says who paused it and why", e.Backfill, e.Backfill)
+}

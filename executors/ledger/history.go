@@ -97,6 +97,10 @@ type Instance struct {
 	FinishedAt time.Time     `json:"finished_at,omitzero"`
 	Reason     string        `json:"reason,omitempty"`
 	Error      string        `json:"error,omitempty"`
+	// Forced says that it runs whatever its upstream, Halted that a user wants
+	// it stopped.
+	Forced bool `json:"forced,omitempty"`
+	Halted bool `json:"-"`
 }
 
 // Filter chooses instances; zero values choose all.
@@ -106,7 +110,10 @@ type Filter struct {
 	Status   []status.Status
 	From, To bizdate.Date // business dates, used if HasDates
 	HasDates bool
-	Limit    int
+	// Noted keeps instances with a reason that the engine or a command was
+	// given; Paused those with a pause flag.
+	Noted, Paused bool
+	Limit         int
 }
 
 type instanceRow struct {
@@ -122,10 +129,12 @@ type instanceRow struct {
 	FinishedAt micros `db:"finished_at"`
 	Reason     string
 	Error      string
+	Forced     bool
+	Halted     bool
 }
 
 const instanceColumns = `i.node, n.name, i.date, i.slot, i.status, i.paused, i.attempt, i.rows,
-	i.started_at, i.finished_at, i.reason, i.error
+	i.started_at, i.finished_at, i.reason, i.error, i.forced, i.halted
 	FROM instances i JOIN backfill_nodes n ON n.backfill = i.backfill AND n.node = i.node`
 
 func (r instanceRow) instance() (Instance, error) {
@@ -134,7 +143,7 @@ func (r instanceRow) instance() (Instance, error) {
 	return Instance{
 		Key: k, ID: plan.InstanceID(r.Name, k.SlotID()), Node: r.Name, Slot: k.SlotID(), Status: s, Paused: r.Paused,
 		Attempt: r.Attempt, Rows: r.Rows, StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(),
-		Reason: r.Reason, Error: r.Error,
+		Reason: r.Reason, Error: r.Error, Forced: r.Forced, Halted: r.Halted,
 	}, err
 }
 
@@ -165,6 +174,12 @@ func (l *Ledger) Instances(ctx context.Context, name string, f Filter) ([]Instan
 			texts[i] = s.String()
 		}
 		q, args = q+" AND i.status IN (?)", append(args, texts)
+	}
+	if f.Noted {
+		q += " AND i.attempt > 0 AND i.reason <> ''"
+	}
+	if f.Paused {
+		q += " AND i.paused = 1"
 	}
 	q += " ORDER BY i.node, i.date, i.slot"
 	if f.Limit > 0 {

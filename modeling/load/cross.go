@@ -90,6 +90,19 @@ func (b *builder) refer(l lookup, r reference) {
 	case "from":
 		b.producer(l, r, table, task)
 		return
+	case "registered":
+		if l.filled[k] || l.reg[k].what == sourceWord {
+			return
+		}
+		code, what = "unknown_table", "source or output of a task"
+		for _, s := range l.p.Sources {
+			candidates = append(candidates, s.Table)
+		}
+		if table != nil {
+			other = "it is a logical table: LEFT JOIN it in the SELECT instead"
+		}
+		other = cmp.Or(other, diag.DidYouMean(r.word.Text, candidates, "declare it under `sources` in retrofill.yml, with its key"))
+		table, task = nil, nil
 	case "reads":
 		if table != nil || l.filled[k] || l.reg[k].what == sourceWord {
 			return

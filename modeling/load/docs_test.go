@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestManual(t *testing.T) {
 	}
 	got := string(text)
 	done := map[string]bool{}
-	for _, p := range append(append(projectFile().parts, tableFile().parts...), taskFile().parts...) {
+	for _, p := range slices.Concat(projectFile().parts, tableFile().parts, taskFile().parts, metricFile().parts) {
 		if done[p.name] {
 			continue
 		}

@@ -35,6 +35,11 @@ func CheckFields(t *modeling.Table, names []string) diag.List {
 	for _, f := range t.Fields {
 		if f.Registered != "" {
 			registered[fold(f.Name)] = true
+			if c.has[fold(f.Name)] {
+				c.report(diag.Errorf("registered_field", "registered field %q is in the SELECT", clip(f.Name)).At(f.Pos).
+					WithDetail("it is mapped from %s, which someone else fills", clip(f.Registered)).
+					WithHint("remove the column from the SELECT in %s, or registered of the field", c.t.SQLFile))
+			}
 			continue
 		}
 		if !isPartition(t, f.Name) {

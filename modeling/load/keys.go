@@ -27,8 +27,8 @@ type (
 	}
 	rawParam struct {
 		place
-		Value, From, Param, Default word
-		Verbatim, Raw               bool
+		Value, From, Param, Default, Lookback word
+		Verbatim, Raw                         bool
 	}
 	rawPartition struct {
 		place
@@ -103,7 +103,7 @@ type (
 	}
 	rawSet struct {
 		place
-		Param, Default, Description word
+		Param, Default, Description, Query word
 	}
 	rawTask struct {
 		place
@@ -184,6 +184,7 @@ func paramValue() value[rawParam] {
 		key("from", text(), "", "Task that sets the value while running (cross-node parameter).", func(p *rawParam) *word { return &p.From }),
 		key("param", text(), "the same name", "Name of the parameter at that task.", func(p *rawParam) *word { return &p.Param }),
 		key("default", scalar(false), "the default of the task", "Value where the task never set one.", func(p *rawParam) *word { return &p.Default }),
+		key("lookback", matching("bad_value", `^[0-9]{1,3}d$`, "a number of days such as 15d"), "15d", "How old a recorded value of the task may be.", func(p *rawParam) *word { return &p.Lookback }),
 	))
 }
 

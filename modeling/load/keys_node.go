@@ -75,7 +75,7 @@ func fieldValue() value[rawField] {
 	return either(short, object("field", "What YAML says of a field; its logic is in the SELECT.",
 		key("description", text(), "", "For people.", func(f *rawField) *word { return &f.Description }),
 		key("type", text(), "derived by the engine", "SQL type that the column must have.", func(f *rawField) *word { return &f.Type }),
-		key("registered", text(), "", "`table.column` that someone else fills: the field is mapped, never computed, never backfilled.", func(f *rawField) *word { return &f.Registered }),
+		key("registered", text(), "", "`table.column` of a source or a task's output with the same key: the field is mapped, never computed, never backfilled.", func(f *rawField) *word { return &f.Registered }),
 		key("paused", boolean(), "false", "Leave a logical table out as long as this field would have to be written.", func(f *rawField) *bool { return &f.Paused }),
 		key("tags", list(text(), 0), "", "For people.", func(f *rawField) *[]word { return &f.Tags }),
 	))
@@ -113,9 +113,10 @@ func outputValue() value[rawOutput] {
 }
 
 func setValue() value[rawSet] {
-	return object("set parameter", "A cross-node parameter: a SQL task sets it by a one-row query, a command by a line `name=value` in the file named by RETROFILL_OUTPUT.",
+	return object("set parameter", "A cross-node parameter: a SQL task sets it by the one row of `query`, a command by a line `name=value` in the file named by RETROFILL_OUTPUT.",
 		key("param", text(), required, "Its name.", func(s *rawSet) *word { return &s.Param }),
 		key("default", scalar(false), "", "Value where no run has set one.", func(s *rawSet) *word { return &s.Default }),
+		key("query", text(), "", "SQL task: SELECT that gives the value, one row with one column. It is run when the script is committed; NULL or no row sets nothing.", func(s *rawSet) *word { return &s.Query }),
 		key("description", text(), "", "For people.", func(s *rawSet) *word { return &s.Description }),
 	)
 }

@@ -145,7 +145,7 @@ func TestDigest(t *testing.T) {
 func TestCheckFields(t *testing.T) {
 	t.Parallel()
 	build := func(yaml string) *modeling.Table {
-		p, diags := Load(tree(map[string]string{"models/a.yml": yaml}))
+		p, diags := Load(tree(map[string]string{"models/a.yml": yaml, "retrofill.yml": "name: p\nsources: [{table: src.r, key: [ID]}]\n"}))
 		if diags.HasErrors() {
 			t.Fatal(diags.Error())
 		}
@@ -165,7 +165,7 @@ func TestCheckFields(t *testing.T) {
 		"partition":     {head, []string{"id", "DS"}, []string{"partition_in_select models/a.yml:1:13"}},
 		"twice":         {head, []string{"id", "a", "A"}, []string{"duplicate_field models/a.sql"}},
 		"registered":    {head + "materialize: [{node: n, fields: [a]}]\nfields: {r: {registered: src.r.x}}\nchecks: [{not_null: r}]\n", []string{"id", "a"}, nil},
-		"registered in": {head + "materialize: [{node: n, fields: [a]}]\nfields: {r: {registered: src.r.x}}\n", []string{"id", "a", "r"}, nil},
+		"registered in": {head + "materialize: [{node: n, fields: [a]}]\nfields: {r: {registered: src.r.x}}\n", []string{"id", "a", "r"}, []string{"registered_field models/a.yml:4:10"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -164,7 +164,11 @@ func (b *builder) composition(r rawTable, g group, t *modeling.Table) {
 // compose writes the SELECTs of composed tables, for every engine of the
 // project, and takes the metrics' descriptions over.
 func (b *builder) compose(p *modeling.Project) {
-	set, diags := metric.New(p.Metrics, p.Table)
+	tables := make(map[string]*modeling.Table, len(p.Tables))
+	for _, t := range p.Tables {
+		tables[fold(t.Name)] = t
+	}
+	set, diags := metric.New(p.Metrics, func(name string) *modeling.Table { return tables[fold(name)] })
 	b.diags = append(b.diags, diags...)
 	dialect, diags := param.ParseDialect(p.Dialect)
 	if diags.HasErrors() {
@@ -192,14 +196,14 @@ func (b *builder) compose(p *modeling.Project) {
 			}
 		}
 		for _, m := range t.Compose.Metrics {
-			describe(t, m, set.Description(m))
+			describeField(t, m, set.Description(m))
 		}
 	}
 }
 
-// describe gives a field the description of its metric, unless the table says
+// describeField gives a field the description of its metric, unless the table says
 // something of its own.
-func describe(t *modeling.Table, field, text string) {
+func describeField(t *modeling.Table, field, text string) {
 	if text == "" {
 		return
 	}

@@ -159,6 +159,8 @@ func read(kind, text string) []string {
 		readAs(d, tableFile(), root)
 	case "task":
 		readAs(d, taskFile(), root)
+	case "metrics":
+		readAs(d, metricFile(), root)
 	}
 	return d.diags.Codes()
 }
@@ -240,6 +242,16 @@ func TestSchemaAgreesWithLoader(t *testing.T) {
 		{"task", "timeout: 5", false},
 		{"task", "timeout: 5d", false},
 		{"task", "partition: {ds: x}", false},
+		{"table", tableHead + "compose: {from: a, grain: [b], metrics: [c], filters: [d]}", true},
+		{"table", tableHead + "compose: {from: a, grain: [], metrics: [c]}", false},
+		{"table", tableHead + "compose: {grain: [b], metrics: [c]}", false},
+		{"metrics", "table: a\nmetrics: [{atomic: x, expr: count(*)}, {period: p, unit: week, from: -2, to: -1}, {filter: f, where: a > 1}]", true},
+		{"metrics", "metrics: [{derived: x, metric: y, filters: [a], period: 7d}, {composite: x, expr: a / b, description: d}]", true},
+		{"metrics", "metrics: []", false},
+		{"metrics", "{}", false},
+		{"metrics", "metrics: [{period: p, unit: quarter}]", false},
+		{"metrics", "metrics: [{period: p, from: 1}]", false},
+		{"metrics", "metrics: [{atomic: x, expr: 1}]", false},
 	} {
 		codes := read(c.kind, c.text)
 		problems := check(all[c.kind+".schema.json"], asJSON(t, c.text), "")
@@ -254,13 +266,13 @@ func TestSchemaAgreesWithLoader(t *testing.T) {
 func TestSchemaOnGoldens(t *testing.T) {
 	t.Parallel()
 	all := schemas(t)
-	for _, name := range []string{"example", "full", "good_names", "references"} {
+	for _, name := range []string{"example", "full", "good_names", "references", "metrics"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name+".txtar"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range parseArchive(string(text)).files {
-			kind := map[string]string{"models": "table", "tasks": "task", "retrofill.yml": "retrofill"}[strings.Split(f.name, "/")[0]]
+			kind := map[string]string{"models": "table", "tasks": "task", "metrics": "metrics", "retrofill.yml": "retrofill"}[strings.Split(f.name, "/")[0]]
 			if !strings.HasSuffix(f.name, ".yml") || kind == "" {
 				continue
 			}
@@ -280,6 +292,7 @@ func TestSchemaKeys(t *testing.T) {
 	all := schemas(t)
 	for name, parts := range map[string][]part{
 		"retrofill.schema.json": projectFile().parts, "table.schema.json": tableFile().parts, "task.schema.json": taskFile().parts,
+		"metrics.schema.json": metricFile().parts,
 	} {
 		var want []string
 		for _, p := range parts {

@@ -35,7 +35,7 @@ func (b *builder) table(r rawTable, g group) *modeling.Table {
 	t := &modeling.Table{
 		Name: stem(g.base), Kind: modeling.Kind(r.Kind.Text), Description: r.Description.Text, Owner: r.Owner.Text,
 		Tags: b.tags(r.Tags), Schedule: b.schedule(r.Schedule), Config: config(r.Config, r.Meta),
-		Paused: r.Paused, DryRun: r.DryRun, LifecycleDays: days(r.Lifecycle), SkipIf: r.SkipIf.Text,
+		Paused: r.Paused, DryRun: r.DryRun, LifecycleDays: days(r.Lifecycle), SkipIf: r.SkipIf.Text, SkipIfPos: r.SkipIf.Pos,
 		SQL: g.sql.text, SQLFile: g.sql.path, YAMLFile: g.yaml.path, Pos: r.at("table"),
 	}
 	name := word{Text: t.Name, Pos: r.Pos}
@@ -140,6 +140,9 @@ func (b *builder) fields(r rawTable, t *modeling.Table) {
 			if w.Pos.Line > 0 && !registeredForm(w.Text) {
 				b.report(diag.Errorf("bad_value", "%q is not table.column", clip(w.Text)).At(w.Pos).
 					WithHint("write the table and the column that someone else fills, such as src.ratings.score"))
+			}
+			if table, _, ok := f.RegisteredColumn(); ok && w.Pos.Line > 0 && registeredForm(w.Text) {
+				b.refs = append(b.refs, reference{what: "registered", word: word{Text: table, Pos: w.Pos}, from: t.Name})
 			}
 			if t.IsKey(f.Name) {
 				b.report(diag.Errorf("registered_field", "key column %q cannot be a registered field", clip(f.Name)).At(e.Value.at("registered")).
@@ -289,6 +292,10 @@ func (b *builder) params(list []entry[rawParam]) []modeling.Param {
 		if r.has("default") {
 			p.Default = &r.Default.Text
 		}
+		if r.has("lookback") {
+			n := days(r.Lookback)
+			p.LookbackDays = &n
+		}
 		p.Unassigned = r.Value.Null || r.Value.Pos.Line == 0 && p.FromNode == ""
 		switch {
 		case r.has("from") && r.has("value"):
@@ -298,10 +305,12 @@ func (b *builder) params(list []entry[rawParam]) []modeling.Param {
 			if b.goodName(r.From, "producer") {
 				b.refs = append(b.refs, reference{what: "from", word: r.From, from: b.owner, param: cmp.Or(p.FromParam, p.Name)})
 			}
-		case r.has("param") || r.has("default"):
+		case r.has("param") || r.has("default") || r.has("lookback"):
 			k := "param"
 			if r.has("default") {
 				k = "default"
+			} else if r.has("lookback") {
+				k = "lookback"
 			}
 			b.report(diag.Errorf("bad_value", "%q belongs to a cross-node parameter, which says from", k).At(r.at(k)).
 				WithHint("add from: <task>, or write value instead"))

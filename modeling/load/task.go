@@ -14,7 +14,7 @@ func (b *builder) task(r rawTask, g group) *modeling.Task {
 	t := &modeling.Task{
 		Name: stem(g.base), Kind: modeling.SQLTask, Description: r.Description.Text, Owner: r.Owner.Text, Tags: b.tags(r.Tags),
 		SQL: g.sql.text, SQLFile: g.sql.path, Schedule: b.schedule(r.Schedule), Config: config(r.Config, r.Meta),
-		Paused: r.Paused, DryRun: r.DryRun, SkipIf: r.SkipIf.Text, YAMLFile: g.yaml.path, Pos: r.at("task"),
+		Paused: r.Paused, DryRun: r.DryRun, SkipIf: r.SkipIf.Text, SkipIfPos: r.SkipIf.Pos, YAMLFile: g.yaml.path, Pos: r.at("task"),
 	}
 	name := word{Text: t.Name, Pos: r.Pos}
 	if r.has("task") {
@@ -64,7 +64,16 @@ func (b *builder) task(r rawTask, g group) *modeling.Task {
 			continue
 		}
 		seen[fold(s.Param.Text)] = true
-		p := modeling.SetParam{Name: s.Param.Text, Description: s.Description.Text, Pos: s.Param.Pos}
+		p := modeling.SetParam{Name: s.Param.Text, Description: s.Description.Text, Query: s.Query.Text, QueryPos: s.Query.Pos, Pos: s.Param.Pos}
+		switch {
+		case s.has("query") && r.has("command"):
+			b.report(diag.Errorf("bad_value", "a command sets %q by a line in the file named by RETROFILL_OUTPUT, not by a query", clip(p.Name)).At(s.at("query")).
+				WithHint("remove query, or make it a SQL task"))
+		case s.has("query") && strings.TrimSpace(p.Query) == "":
+			b.report(diag.Errorf("bad_value", "the query of parameter %q is empty", clip(p.Name)).At(s.at("query")).WithHint("write a SELECT of one row with one column"))
+		case !s.has("query") && !r.has("command") && g.sql.text != "" && !s.has("default"):
+			b.report(diag.Errorf("bad_value", "nothing gives parameter %q a value", clip(p.Name)).At(s.Param.Pos).WithHint("add query: a SELECT of one row with one column, or a default"))
+		}
 		if s.has("default") {
 			p.Default = &s.Default.Text
 		}

@@ -19,18 +19,18 @@ func (c *checker) report(d diag.Diagnostic) { c.diags = append(c.diags, d) }
 // index puts every definition under its name and checks it by itself.
 func (c *checker) index(m *modeling.Metrics) {
 	type first struct {
-		what string
-		pos  diag.Pos
+		what, name string
+		pos        diag.Pos
 	}
 	taken := map[string]first{}
 	claim := func(space, what, name string, pos diag.Pos) bool {
 		k := space + fold(name)
 		if f, twice := taken[k]; twice {
-			c.report(diag.Errorf("duplicate_name", "%s %q is named like %s", what, name, f.what).At(pos).
+			c.report(diag.Errorf("duplicate_name", "%s %q is named like %s %q", what, name, f.what, f.name).At(pos).
 				WithDetail("the other one is at %s", f.pos).WithHint("rename one of the two (letter case does not count)"))
 			return false
 		}
-		taken[k] = first{what, pos}
+		taken[k] = first{what, name, pos}
 		return true
 	}
 	for i := range m.Filters {

@@ -228,7 +228,7 @@ func (c *composer) write(fact *modeling.Table, l layout) *text {
 	for _, name := range c.c.Filters {
 		f := c.s.filters[fold(name)]
 		out.WriteString("\n  AND ")
-		out.from(f.WherePos, "("+flat(f.Where)+")")
+		out.from(f.WherePos, bracketed(flat(f.Where)))
 	}
 	out.WriteString("\nGROUP BY ")
 	for i, g := range c.c.Grain {

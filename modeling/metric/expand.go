@@ -198,7 +198,7 @@ func (w *writer) atomic(a *modeling.Atomic, c context) {
 			w.out.WriteString(" AND ")
 		}
 		if x.filter && len(conds) > 1 {
-			x.sql = "(" + x.sql + ")"
+			x.sql = bracketed(x.sql)
 		}
 		w.out.from(x.pos, x.sql)
 	}

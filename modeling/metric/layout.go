@@ -200,8 +200,9 @@ func (l layout) within(p modeling.Period) (sql string, constant bool) {
 }
 
 // rows writes the conditions of the one scan: the range of the widest period,
-// or, where no period holds all others, a range around them and the periods.
-// main is the period that needs no condition of its own.
+// or, where no period holds all others, a range around them and the periods,
+// unless together they fill that range. main is the period that needs no
+// condition of its own.
 func (l layout) rows(periods []modeling.Period) (conditions []string, main *modeling.Period) {
 	for i, p := range periods {
 		if slices.ContainsFunc(periods, func(q modeling.Period) bool { return !covers(p, q) }) {
@@ -209,9 +210,14 @@ func (l layout) rows(periods []modeling.Period) (conditions []string, main *mode
 		}
 		cond, constant := l.within(p)
 		if !constant {
-			conditions = append(conditions, l.around(periods))
+			around, _ := l.around(periods)
+			conditions = append(conditions, around)
 		}
 		return append(conditions, cond), &periods[i]
+	}
+	around, filled := l.around(periods)
+	if filled {
+		return []string{around}, nil
 	}
 	var each []string
 	for i, p := range periods {
@@ -227,15 +233,15 @@ func (l layout) rows(periods []modeling.Period) (conditions []string, main *mode
 		}
 		each = append(each, cond)
 	}
-	return []string{l.around(periods), "(" + strings.Join(each, " OR ") + ")"}, nil
+	return []string{around, "(" + strings.Join(each, " OR ") + ")"}, nil
 }
 
 // around writes a range of constants that holds all periods; the slots of the
-// fact that are read are derived from it.
-func (l layout) around(periods []modeling.Period) string {
+// fact that are read are derived from it. filled says that every date of the
+// range is in one of the periods, whatever the business date.
+func (l layout) around(periods []modeling.Period) (sql string, filled bool) {
 	first, last := bound{day, 0}, bound{day, -maxUnits * 366}
 	earliest, latest := bounds(periods[0])
-	surely, surelyLast := true, true
 	for _, p := range periods {
 		s, e := bounds(p)
 		lo, _ := s.span()
@@ -248,22 +254,39 @@ func (l layout) around(periods []modeling.Period) string {
 			latest = e
 		}
 	}
+	from, to := earliest.unit != week, latest.unit != week
 	for _, p := range periods {
 		s, e := bounds(p)
-		surely = surely && before(earliest, s)
-		surelyLast = surelyLast && before(e, latest)
+		from, to = from && before(earliest, s), to && before(e, latest)
 	}
-	if surely && earliest.unit != week {
+	if from {
 		first = earliest
 	}
-	if surelyLast && latest.unit != week {
+	if to {
 		last = latest
 	}
-	from, _ := l.value(first)
+	filled = from && to && joined(periods, earliest, latest)
+	low, _ := l.value(first)
 	if last.unit == day {
-		to, _ := l.value(bound{day, last.n - 1})
-		return l.column + " BETWEEN " + from + " AND " + to
+		high, _ := l.value(bound{day, last.n - 1})
+		return l.column + " BETWEEN " + low + " AND " + high, filled
 	}
-	to, _ := l.value(last)
-	return l.column + " >= " + from + " AND " + l.column + " < " + to
+	high, _ := l.value(last)
+	return l.column + " >= " + low + " AND " + l.column + " < " + high, filled
+}
+
+// joined tells whether periods that start at the earliest bound reach the
+// latest one without a gap, whatever the business date.
+func joined(periods []modeling.Period, earliest, latest bound) bool {
+	reach := earliest
+	for more := true; more && reach != latest; {
+		more = false
+		for _, p := range periods {
+			s, e := bounds(p)
+			if before(s, reach) && before(reach, e) && e != reach {
+				reach, more = e, true
+			}
+		}
+	}
+	return reach == latest
 }

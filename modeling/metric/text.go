@@ -80,17 +80,29 @@ func solid(text string) []sqlast.Token {
 	return slices.DeleteFunc(sqlast.Tokenize(text), func(t sqlast.Token) bool { return t.Kind == sqlast.Blank })
 }
 
-// flat writes a text on one line: runs of blanks between tokens become one.
+// flat writes a text on one line: runs of blanks between tokens become
+// one, those inside a bracket's ends none.
 func flat(text string) string {
 	var b strings.Builder
-	for _, t := range sqlast.Tokenize(text) {
-		if t.Kind == sqlast.Blank {
-			b.WriteByte(' ')
-		} else {
+	toks := sqlast.Tokenize(text)
+	for i, t := range toks {
+		switch {
+		case t.Kind != sqlast.Blank:
 			b.WriteString(text[t.Start:t.End])
+		case t.Start > 0 && text[t.Start-1] == '(' || t.End < len(text) && text[t.End] == ')':
+		case i > 0 && i < len(toks)-1:
+			b.WriteByte(' ')
 		}
 	}
-	return strings.TrimSpace(b.String())
+	return b.String()
+}
+
+// bracketed puts an expression of more than one word into brackets.
+func bracketed(text string) string {
+	if len(solid(text)) == 1 {
+		return text
+	}
+	return "(" + text + ")"
 }
 
 // metricWord is a name in a composite's expression that stands for a metric.

@@ -24,7 +24,14 @@ type LateRef struct {
 	Key string
 	// Node and Output name the producer of a cross-node parameter.
 	Node, Output string
+	// Default is its value of last resort, Lookback the age in days up to which
+	// a recorded value counts, nil = DefaultLookback.
+	Default  *string
+	Lookback *int
 }
+
+// Days gives the look-back of a cross-node parameter in days.
+func (r LateRef) Days() int { return Frozen{Lookback: r.Lookback}.Days() }
 
 // Late gives late-bound values by LateRef.Key.
 type Late map[string]string

@@ -24,7 +24,19 @@ type Frozen struct {
 	Key    string   `json:"key,omitempty"`
 	Node   string   `json:"node,omitempty"`   // producer of a cross-node parameter
 	Output string   `json:"output,omitempty"` // its parameter
-	Origin Origin   `json:"origin,omitempty"`
+	// Default is the value of last resort of a cross-node parameter, Lookback
+	// the age in days up to which a recorded value counts, nil = DefaultLookback.
+	Default  *string `json:"default,omitempty"`
+	Lookback *int    `json:"lookback,omitempty"`
+	Origin   Origin  `json:"origin,omitempty"`
+}
+
+// Days gives the look-back of a cross-node parameter in days.
+func (f Frozen) Days() int {
+	if f.Lookback == nil {
+		return DefaultLookback
+	}
+	return *f.Lookback
 }
 
 // Freeze gives the frozen form of a parameter by its name.
@@ -50,6 +62,7 @@ func freeze(key string, b Binding) Frozen {
 	// Late-bound parts come only from a whole value: names in values are
 	// references to whole parameters.
 	f.Late, f.Node, f.Output = late[0].Kind, late[0].Node, late[0].Output
+	f.Default, f.Lookback = late[0].Default, late[0].Lookback
 	if late[0].Key != key {
 		f.Key = late[0].Key
 	}
@@ -60,7 +73,7 @@ func freeze(key string, b Binding) Frozen {
 func (f Frozen) thaw(d Dialect, key string, src Source) (Binding, diag.List) {
 	b := Binding{Raw: f.Raw, Origin: f.Origin}
 	if f.Late != "" {
-		ref := LateRef{Kind: f.Late, Key: f.Key, Node: f.Node, Output: f.Output}
+		ref := LateRef{Kind: f.Late, Key: f.Key, Node: f.Node, Output: f.Output, Default: f.Default, Lookback: f.Lookback}
 		switch {
 		case ref.Key != "":
 		case f.Late == LateNodeID:

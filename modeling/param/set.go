@@ -11,6 +11,10 @@ import (
 type CrossRef struct {
 	Node   string
 	Output string // the producer's parameter; "" = the reader's name for it
+	// Default is the value of last resort, nil = none; Lookback the age in days
+	// up to which a recorded value counts, nil = DefaultLookback.
+	Default  *string
+	Lookback *int
 }
 
 // Declared is one entry of a parameter configuration, as written.
@@ -195,7 +199,7 @@ func (m *setMaker) parse() {
 				e.state = 3
 			}
 		case e.Cross != nil:
-			ref := LateRef{Kind: LateCross, Key: key, Node: e.Cross.Node, Output: e.Cross.Output}
+			ref := LateRef{Kind: LateCross, Key: key, Node: e.Cross.Node, Output: e.Cross.Output, Default: e.Cross.Default, Lookback: e.Cross.Lookback}
 			if ref.Output == "" {
 				ref.Output = e.Name
 			}

@@ -36,7 +36,7 @@ func RefreshColumns(t Table, refreshed map[string][]string) ([]plan.Statement, [
 	}
 	stmts := []plan.Statement{{
 		Role: "stage", Target: stage,
-		SQL: fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM (\n%s\n) AS q", stage, d.Columns("q.", cols), t.Body),
+		SQL: d.Stage(stage, fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q", d.Columns("q.", cols), t.Body)),
 	}}
 	facts, rules, _ := t.keyFacts("stage", stage, "")
 	stmts = append(stmts, facts)
@@ -86,5 +86,5 @@ func (t Table) digest(n Node, refreshed []string) string {
 			names = append(names, c.Name)
 		}
 	}
-	return fmt.Sprintf("coalesce(bit_xor(hash(%s) >> 1), 0)::BIGINT AS kept", t.Dialect.Columns("", names))
+	return t.Dialect.Digest(names) + " AS kept"
 }

@@ -36,9 +36,22 @@ type Table struct {
 	Partition []plan.Partition
 	Nodes     []Node
 	Fields    []Column // every field in the SELECT's order, key fields included
+	// Registered are the fields that readers find in tables of others.
+	Registered []Registered
 	// Body is the SELECT with its references already routed, without a final
 	// semicolon, with ${name} placeholders.
 	Body string
+}
+
+// Registered is a field that is mapped from a column of another table.
+type Registered struct {
+	Field         string
+	Table, Column string
+	// On joins the logical table's columns (first) with those of Table.
+	On [][2]string
+	// Absent says that Table does not exist yet: the field is NULL, of Type.
+	Absent bool
+	Type   string
 }
 
 // Physical gives the quoted name of a node's physical table.
@@ -80,7 +93,7 @@ func (t Table) typeOf(field string) string {
 // Create gives the idempotent DDL of the schema and of every node's table.
 func Create(t Table) []string {
 	d := t.Dialect
-	out := []string{"CREATE SCHEMA IF NOT EXISTS " + d.Quote(t.Schema)}
+	out := []string{d.CreateSchema(t.Schema)}
 	for _, n := range t.Nodes {
 		cols := t.NodeColumns(n)
 		defs := make([]string, len(cols))
@@ -90,6 +103,21 @@ func Create(t Table) []string {
 		out = append(out, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", t.Physical(n.Name), strings.Join(defs, ", ")))
 	}
 	return out
+}
+
+// Index gives the idempotent DDL of the index on a node's partition columns, ""
+// where the engine needs none.
+func Index(t Table, node string) string {
+	columns := make([]string, len(t.Partition))
+	for i, p := range t.Partition {
+		columns[i] = p.Column
+	}
+	return t.Dialect.PartitionIndex(t.Schema, node, columns)
+}
+
+// WidenColumn gives the DDL that changes a column's type to a wider one.
+func WidenColumn(t Table, node string, c Column) string {
+	return t.Dialect.WidenColumn(t.Physical(node), t.Physical(t.Name), c.Name, c.Type)
 }
 
 // AddColumn gives the idempotent DDL that adds a column to a node's table.
@@ -106,7 +134,10 @@ func View(t Table) string {
 	for _, c := range t.Fields {
 		needed = append(needed, c.Name)
 	}
-	return fmt.Sprintf("CREATE OR REPLACE VIEW %s AS %s", t.Physical(t.Name), Read(t, needed))
+	for _, r := range t.Registered {
+		needed = append(needed, r.Field)
+	}
+	return t.Dialect.CreateView(t.Physical(t.Name), Read(t, needed))
 }
 
 // Read gives a SELECT over the physical nodes that gives the partition
@@ -135,6 +166,8 @@ func Read(t Table, needed []string) string {
 		}
 		items = append(items, alias(i)+"."+d.Quote(c.Name))
 	}
+	more, joins := t.registered(needed, alias(0))
+	items = append(items, more...)
 	var b strings.Builder
 	fmt.Fprintf(&b, "SELECT %s FROM %s AS %s", strings.Join(items, ", "), t.Physical(nodes[0].Name), alias(0))
 	for i, n := range nodes[1:] {
@@ -147,7 +180,49 @@ func Read(t Table, needed []string) string {
 		}
 		fmt.Fprintf(&b, " LEFT JOIN %s AS %s ON %s", t.Physical(n.Name), alias(i+1), strings.Join(on, " AND "))
 	}
+	b.WriteString(joins)
 	return b.String()
+}
+
+// registered gives the items and joins of the needed registered fields. Their
+// tables have the key as a unique one, so that no join changes the rows.
+func (t Table) registered(needed []string, first string) (items []string, joins string) {
+	d := t.Dialect
+	var joined []Registered // one of each join
+	for _, r := range t.Registered {
+		if !containsFold(needed, r.Field) {
+			continue
+		}
+		if r.Absent {
+			typ := r.Type
+			if typ == "" {
+				typ = "VARCHAR"
+			}
+			items = append(items, fmt.Sprintf("CAST(NULL AS %s) AS %s", typ, d.Quote(r.Field)))
+			continue
+		}
+		i := slices.IndexFunc(joined, func(j Registered) bool { return strings.EqualFold(j.Table, r.Table) && slices.Equal(j.On, r.On) })
+		if i < 0 {
+			i = len(joined)
+			joined = append(joined, r)
+			on := make([]string, len(r.On))
+			for k, c := range r.On {
+				on[k] = fmt.Sprintf("_r%d.%s = %s.%s", i, d.Quote(c[1]), first, d.Quote(c[0]))
+			}
+			joins += fmt.Sprintf(" LEFT JOIN %s AS _r%d ON %s", quoteParts(d, r.Table), i, strings.Join(on, " AND "))
+		}
+		items = append(items, fmt.Sprintf("_r%d.%s AS %s", i, d.Quote(r.Column), d.Quote(r.Field)))
+	}
+	return items, joins
+}
+
+// quoteParts quotes a table's name as readers write it: parts between dots.
+func quoteParts(d dialect.Dialect, name string) string {
+	parts := strings.Split(name, ".")
+	for i := range parts {
+		parts[i] = d.Quote(parts[i])
+	}
+	return strings.Join(parts, ".")
 }
 
 // Source gives what replaces a reference to the logical table in a reader's
@@ -158,7 +233,8 @@ func Source(t Table, needed []string) (sql string, nodes []string) {
 	for _, n := range chosen {
 		nodes = append(nodes, n.Name)
 	}
-	if len(chosen) == 1 {
+	mapped := slices.ContainsFunc(t.Registered, func(r Registered) bool { return containsFold(needed, r.Field) })
+	if len(chosen) == 1 && !mapped {
 		return t.Physical(chosen[0].Name), nodes
 	}
 	return "(" + Read(t, needed) + ")", nodes

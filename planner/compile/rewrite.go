@@ -36,7 +36,7 @@ func Rewrite(t Table) ([]plan.Statement, []plan.Rule) {
 		cols := t.union(written)
 		stmts = append(stmts, plan.Statement{
 			Role: "stage", Target: stage,
-			SQL: fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM %s", stage, t.Dialect.Columns("q.", cols), from),
+			SQL: t.Dialect.Stage(stage, fmt.Sprintf("SELECT %s FROM %s", t.Dialect.Columns("q.", cols), from)),
 		})
 		from = stage + " AS q"
 		if s, r, ok := t.keyFacts("stage", stage, ""); ok {

@@ -16,17 +16,25 @@ type Dialect struct {
 	UpdatesInPlace bool
 	// MaxIdentifier is the longest identifier in bytes, 0 = unlimited.
 	MaxIdentifier int
+	// DefaultSchema is where a table's name without a schema is looked for.
+	DefaultSchema string
 }
+
+// The names of the dialects that differ from DuckDB's.
+const (
+	postgres = "postgres"
+	trino    = "trino"
+)
 
 // For gives the dialect of an engine type.
 func For(engineType string) (Dialect, error) {
 	switch engineType {
 	case "duckdb":
-		return Dialect{Name: "duckdb", Transactional: true, UpdatesInPlace: true}, nil
-	case "postgres":
-		return Dialect{Name: "postgres", Transactional: true, UpdatesInPlace: true, MaxIdentifier: 63}, nil
-	case "trino":
-		return Dialect{Name: "trino", UpdatesInPlace: true, MaxIdentifier: 128}, nil
+		return Dialect{Name: "duckdb", Transactional: true, UpdatesInPlace: true, DefaultSchema: "main"}, nil
+	case postgres:
+		return Dialect{Name: postgres, Transactional: true, UpdatesInPlace: true, MaxIdentifier: 63, DefaultSchema: "public"}, nil
+	case trino:
+		return Dialect{Name: trino, UpdatesInPlace: true, MaxIdentifier: 128, DefaultSchema: "default"}, nil
 	}
 	return Dialect{}, fmt.Errorf("dialect: find engine type %q: known are duckdb, postgres, trino", engineType)
 }

@@ -26,6 +26,9 @@ type Request struct {
 	Accept Accept
 	// Downstream and Upstream are numbers of levels: 0 none, All every one.
 	Downstream, Upstream int
+	// Below bounds the tables that are taken downstream; nil = no bound but
+	// the levels.
+	Below func(table string) bool
 	// DownstreamWhole takes every downstream logical table as a whole
 	// (`--downstream-fields all`).
 	DownstreamWhole bool

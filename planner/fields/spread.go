@@ -169,9 +169,12 @@ func bfs(level []int, start int32, next func(int32) []int32) {
 // downstream fills res.Downstream and res.LeftOut (semantics §4.7).
 func (c *closure) downstream(start ownSet, res *Result) {
 	m := c.m
-	s := c.spread(start, nil)
-	level := s.levels()
 	blocked := make([]bool, len(m.tables))
+	for t := range m.tables {
+		blocked[t] = c.req.Below != nil && !c.req.Below(m.tables[t].Name)
+	}
+	s := c.spread(start, blocked)
+	level := s.levels()
 	cut := false
 	for _, t := range s.hits {
 		if c.req.Downstream != All && level[t] > c.req.Downstream {

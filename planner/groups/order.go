@@ -67,6 +67,11 @@ const (
 	Failed
 	// Held does not run now (paused): what is below it waits with it.
 	Held
+	// Forced runs whatever is above it, and nothing below follows from it.
+	Forced
+	// Holds has finished well, but what is below it waits (a pause flag on a
+	// finished instance).
+	Holds
 )
 
 // Config is what an Order orders.
@@ -82,6 +87,9 @@ type Config struct {
 	// Known tells the state of an instance when its date begins; nil = all are
 	// ToRun. It is asked once for each instance.
 	Known func(Item) Known
+	// Ignores gives the upstream nodes that do not count for an instance (a
+	// removed dependency); nil = none.
+	Ignores func(Item) []int
 }
 
 type state uint8
@@ -130,6 +138,11 @@ type group struct {
 	ready   heap
 	readyN  int
 	halted  bool // no later date starts
+	// holds marks nodes that hold what is below them although they did not
+	// fail; cut holds the edges that do not count on this date. Both are nil
+	// unless needed.
+	holds map[int]bool
+	cut   map[Edge]bool
 }
 
 // NewOrder checks the configuration and begins the first date of each group.
@@ -175,6 +188,8 @@ func (o *Order) begin(g int) {
 	clear(gr.by)
 	copy(gr.waits, o.waits)
 	gr.open, gr.readyN, gr.ready = o.cfg.Nodes, 0, gr.ready[:0]
+	gr.holds = nil
+	o.cutEdges(g)
 	date := o.cfg.Groups[g][gr.date]
 	for _, n32 := range o.topo {
 		n := int(n32)
@@ -192,9 +207,17 @@ func (o *Order) begin(g int) {
 		case known == Held:
 			o.end(it, held)
 			o.doom(gr, n)
+		case known == Holds:
+			gr.hold(n)
+			o.end(it, done)
+			o.doom(gr, n)
+		case known == Forced:
+			gr.hold(n)
+			o.offer(gr, n)
+			o.doom(gr, n)
 		case gr.by[n] != 0:
 			by := int(gr.by[n]) - 1
-			o.early = append(o.early, Blocked{Item: it, By: by, On: date, Held: gr.state[by] == held || gr.state[by] == blockedByHeld})
+			o.early = append(o.early, Blocked{Item: it, By: by, On: date, Held: gr.holding(by)})
 			s := blocked
 			if o.early[len(o.early)-1].Held {
 				s = blockedByHeld
@@ -217,7 +240,7 @@ func (o *Order) begin(g int) {
 // doom marks the readers of node n, which has no result, while a date begins.
 func (o *Order) doom(gr *group, n int) {
 	for _, c := range o.children[n] {
-		if gr.by[c] == 0 {
+		if gr.by[c] == 0 && !gr.cut[Edge{n, int(c)}] {
 			gr.by[c] = int32(n) + 1
 		}
 	}
@@ -261,6 +284,9 @@ func (o *Order) end(it Item, s state) {
 		return
 	}
 	for _, c := range o.children[it.Node] {
+		if gr.cut[Edge{it.Node, int(c)}] {
+			continue
+		}
 		gr.waits[c]--
 		if gr.waits[c] == 0 && gr.state[c] == waiting {
 			o.offer(gr, int(c))
@@ -279,10 +305,14 @@ func (o *Order) block(it Item) []Blocked {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		for _, c := range o.children[n] {
-			if gr.state[c] == waiting {
+			if gr.state[c] == waiting && !gr.cut[Edge{n, int(c)}] {
 				b := Item{Group: it.Group, Date: it.Date, Node: int(c)}
-				o.end(b, blocked)
-				out = append(out, Blocked{Item: b, By: n, On: date})
+				s := blocked
+				if gr.holding(n) {
+					s = blockedByHeld
+				}
+				o.end(b, s)
+				out = append(out, Blocked{Item: b, By: n, On: date, Held: s == blockedByHeld})
 				stack = append(stack, int(c))
 			}
 		}

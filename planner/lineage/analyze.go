@@ -67,16 +67,22 @@ func Analyze(ctx context.Context, deps Deps) (*Model, error) {
 	}
 	b.model.Zone = zone
 	b.collect()
+	b.collisions()
 	b.readTables(ctx)
 	if err := b.sources(ctx); err != nil {
 		return nil, err
 	}
+	b.registered()
 	levels := b.order()
 	for _, level := range levels {
 		b.split(ctx, level)
 	}
+	b.reorder()
 	for _, n := range b.model.Nodes {
 		b.inputs(n)
+		if n.IsTable() {
+			n.Table.Relocate(n.Diagnostics)
+		}
 		n.Diagnostics.Sort()
 	}
 	return b.model, nil
@@ -94,7 +100,7 @@ func (b *builder) collect() {
 		n.Partition = parts
 		n.Diagnostics = append(n.Diagnostics, diags...)
 		d := b.definition(n)
-		b.code(n, d.SQL, t.SQLFile)
+		b.code(n, d.SQL, t.CodeFile())
 		b.model.Nodes = append(b.model.Nodes, n)
 		b.defs = append(b.defs, d)
 	}
@@ -141,7 +147,7 @@ func (b *builder) definition(n *Node) sqlast.Definition {
 	if v, ok := t.SQLByEngine[b.deps.EngineType]; ok {
 		sql = v
 	}
-	d := sqlast.Definition{SQL: sql, File: t.SQLFile, Key: t.Key, Params: map[string]string{}}
+	d := sqlast.Definition{SQL: sql, File: t.CodeFile(), Key: t.Key, Params: map[string]string{}}
 	used := strings.ToLower(sql)
 	for _, p := range n.Params.Params() {
 		if p.Verbatim {
@@ -194,6 +200,15 @@ func (b *builder) sources(ctx context.Context) error {
 		for _, n := range names {
 			if _, logical := b.model.index[strings.ToLower(n)]; !logical {
 				wanted[strings.ToLower(n)] = n
+			}
+		}
+	}
+	for _, t := range b.deps.Project.Tables {
+		for _, f := range t.Fields {
+			if table, _, ok := f.RegisteredColumn(); ok {
+				if k := strings.ToLower(table); wanted[k] == "" {
+					wanted[k] = table
+				}
 			}
 		}
 	}
@@ -298,7 +313,7 @@ func (b *builder) readable(n *Node, i int) bool {
 		if up, logical := b.model.index[k]; logical {
 			if up != i && b.model.Nodes[up].Analysis == nil {
 				n.Diagnostics = append(n.Diagnostics, diag.Errorf("broken_upstream", "%s reads %s, which has problems of its own", n.Name, b.model.Nodes[up].Name).
-					At(diag.Pos{File: n.Table.SQLFile}).WithHint("mend %s first", b.model.Nodes[up].Name))
+					At(diag.Pos{File: n.Table.CodeFile()}).WithHint("mend %s first", b.model.Nodes[up].Name))
 				ok = false
 			}
 			continue
@@ -307,12 +322,12 @@ func (b *builder) readable(n *Node, i int) bool {
 		switch {
 		case !known:
 			n.Diagnostics = append(n.Diagnostics, diag.Errorf("unknown_table", "%s reads %q, which is no table of the project, no declared source and not in the engine", n.Name, name).
-				At(diag.Pos{File: n.Table.SQLFile, Line: lineOf(b.defs[i].SQL, name), Column: 1}).
+				At(diag.Pos{File: n.Table.CodeFile(), Line: lineOf(b.defs[i].SQL, name), Column: 1}).
 				WithHint("%s", diag.DidYouMean(name, b.knownTables(), "declare it under `sources` in retrofill.yml")))
 			ok = false
 		case len(t.Columns) == 0:
 			n.Diagnostics = append(n.Diagnostics, diag.Errorf("missing_source", "source %s is not in the engine and declares no columns", t.Name).
-				At(diag.Pos{File: n.Table.SQLFile, Line: lineOf(b.defs[i].SQL, name), Column: 1}).
+				At(diag.Pos{File: n.Table.CodeFile(), Line: lineOf(b.defs[i].SQL, name), Column: 1}).
 				WithHint("load the source first, or list its `columns` under `sources`"))
 			ok = false
 		}
@@ -385,7 +400,9 @@ func asRead(n *Node, names []string) sqlast.Table {
 	t := sqlast.Table{Name: n.Name, Logical: true}
 	var key []string
 	for _, p := range n.Partition {
-		t.Columns = append(t.Columns, sqlast.Column{Name: p.Name, Nullability: sqlast.NotNull})
+		// The type tells that `ds = DATE '…'` compares without a cast, so that
+		// a join onto key and partition is row-neutral (README split 1).
+		t.Columns = append(t.Columns, sqlast.Column{Name: p.Name, Type: p.Type, Nullability: sqlast.NotNull})
 		key = append(key, p.Name)
 	}
 	for _, f := range names {
@@ -395,10 +412,8 @@ func asRead(n *Node, names []string) sqlast.Table {
 		}
 		t.Columns = append(t.Columns, c)
 	}
-	for _, f := range n.Table.Fields {
-		if f.Registered != "" {
-			t.Columns = append(t.Columns, sqlast.Column{Name: f.Name})
-		}
+	for _, r := range n.Registered {
+		t.Columns = append(t.Columns, sqlast.Column{Name: r.Field})
 	}
 	if len(n.Table.Key) > 0 {
 		t.Unique = [][]string{append(key, n.Table.Key...)}

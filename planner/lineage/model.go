@@ -63,6 +63,8 @@ type Node struct {
 	Analysis *sqlast.Analysis
 	// Fields are the output columns with their types ("" unknown).
 	Fields []sqlast.Column
+	// Registered are the registered fields that are sound.
+	Registered []Registered
 	// Inputs are the nodes and sources that it reads, each once, by name.
 	Inputs []Input
 	// Diagnostics are the problems of this node.
@@ -80,6 +82,9 @@ type Input struct {
 	References []int
 	// Declared are the `depends_on` entries for it.
 	Declared []modeling.Dependency
+	// Registered are its columns that are read through logical tables whose
+	// registered fields they are.
+	Registered []RegisteredRead
 	// Parameter says that a cross-node parameter is read from it.
 	Parameter bool
 }

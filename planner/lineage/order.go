@@ -24,6 +24,7 @@ func (b *builder) order() [][]int {
 		for _, name := range b.tables[i] {
 			add(b.model.Producer(name))
 		}
+		b.registeredReads(node, func(table string, _ RegisteredRead) { add(b.model.Producer(table)) })
 		for _, d := range node.dependsOn() {
 			if d.To == 0 { // an earlier cycle alone puts no order on one date
 				add(b.model.Producer(d.Node))
@@ -147,6 +148,10 @@ func (b *builder) inputs(n *Node) {
 			in := find(r.Table)
 			in.References = append(in.References, i)
 		}
+		b.registeredReads(n, func(table string, r RegisteredRead) {
+			in := find(table)
+			in.Registered = append(in.Registered, r)
+		})
 	} else {
 		for _, name := range b.tables[n.Position] {
 			find(name)

@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/retrofill/retrofill/modeling"
@@ -20,11 +21,37 @@ func Declared(params []modeling.Param) []param.Declared {
 			d.Value = &v
 		}
 		if p.FromNode != "" {
-			d.Cross = &param.CrossRef{Node: p.FromNode, Output: p.FromParam}
+			d.Cross = &param.CrossRef{Node: p.FromNode, Output: p.FromParam, Default: p.Default, Lookback: p.LookbackDays}
 		}
 		out[i] = d
 	}
 	return out
+}
+
+// withDefaults gives cross-node parameters the default of their producer
+// where the reader has none, and names producer and output as they are
+// declared (semantics §2.6).
+func (b *builder) withDefaults(list []param.Declared) []param.Declared {
+	for _, d := range list {
+		if d.Cross == nil {
+			continue
+		}
+		t := b.deps.Project.Task(d.Cross.Node)
+		if t == nil {
+			continue
+		}
+		d.Cross.Node = t.Name
+		for _, s := range t.Sets {
+			if !strings.EqualFold(s.Name, cmp.Or(d.Cross.Output, d.Name)) {
+				continue
+			}
+			d.Cross.Output = s.Name
+			if d.Cross.Default == nil {
+				d.Cross.Default = s.Default
+			}
+		}
+	}
+	return list
 }
 
 // shared is what the nodes without parameters of their own have in common.
@@ -48,7 +75,7 @@ func (b *builder) nodeParams(n *Node) {
 	}
 	set, diags := param.NewSet(param.Config{
 		Dialect: b.dialect, Env: b.deps.Environment,
-		Project: b.projectParams, Node: Declared(own), Overrides: b.deps.Overrides,
+		Project: b.projectParams, Node: b.withDefaults(Declared(own)), Overrides: b.deps.Overrides,
 	})
 	n.Params = set
 	n.Diagnostics = append(n.Diagnostics, diags...)

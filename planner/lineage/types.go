@@ -97,6 +97,9 @@ func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.Li
 				At(diag.Pos{File: n.Table.SQLFile, Line: 1, Column: 1}).WithDetail("%s", firstLines(err.Error(), 6)).
 				WithHint("`retrofill params %s --date %s` shows the SQL with its values", n.Name, t.Sample)}
 		}
+		if diags := t.named(n, cols); diags.HasErrors() {
+			return nil, diags
+		}
 		if b, err := json.Marshal(cols); err == nil {
 			t.Cache.Put(key, b)
 		}
@@ -109,6 +112,19 @@ func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.Li
 		}
 	}
 	return cols, nil
+}
+
+// named refuses columns that the engine calls otherwise than retrofill does:
+// engines name expressions without an alias each in their own way.
+func (t *Typer) named(n *Node, cols []sqlast.Column) (diags diag.List) {
+	for i, c := range cols {
+		if i >= len(n.Fields) || strings.EqualFold(c.Name, n.Fields[i].Name) {
+			continue
+		}
+		diags = append(diags, diag.Errorf("column_name", "%s: the engine calls column %d %s, retrofill %s", n.Name, i+1, c.Name, n.Fields[i].Name).
+			At(diag.Pos{File: n.Table.SQLFile, Line: 1, Column: 1}).WithHint("give the expression a name with AS"))
+	}
+	return diags
 }
 
 // key identifies what the types depend on: the text, the meaning of its
@@ -198,11 +214,15 @@ func sampleLate(n *Node, key string) string {
 func (t *Typer) columns(ctx context.Context, up *Node) ([]sqlast.Column, diag.List) {
 	var cols []sqlast.Column
 	for _, p := range up.Partition {
-		cols = append(cols, sqlast.Column{Name: p.Name, Type: p.Type})
+		cols = append(cols, sqlast.Column{Name: t.Dialect.Fold(p.Name), Type: p.Type})
 	}
 	own, diags := t.Fields(ctx, up)
 	if diags.HasErrors() {
 		return nil, diags
+	}
+	own = slices.Clone(own)
+	for _, r := range up.Registered {
+		own = append(own, sqlast.Column{Name: r.Field, Type: r.Type})
 	}
 	for _, c := range own {
 		if !slices.ContainsFunc(cols, func(x sqlast.Column) bool { return strings.EqualFold(x.Name, c.Name) }) {
@@ -247,7 +267,7 @@ func AliasFor(d dialect.Dialect, r sqlast.Reference) string {
 	if i := strings.LastIndex(name, "."); i >= 0 {
 		name = name[i+1:]
 	}
-	return d.Quote(name)
+	return d.Quote(d.Fold(name))
 }
 
 func firstLines(s string, n int) string {

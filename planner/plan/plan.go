@@ -40,6 +40,11 @@ type Plan struct {
 	OnFailure    string           `json:"on_failure"` // continue, stop, fail-fast
 	Retries      int              `json:"retries"`    // for transient errors only
 	AllowEmpty   bool             `json:"allow_empty,omitempty"`
+	// RunAt is the instant before which nothing runs, RFC 3339; "" = at once.
+	RunAt string `json:"run_at,omitempty"`
+	// WaitSchedule lets no instance begin before its slot's own time.
+	WaitSchedule bool    `json:"wait_schedule,omitempty"`
+	Budget       *Budget `json:"budget,omitempty"`
 	// Window bounds the slots of hourly and minute nodes, nil = whole days.
 	Window *Window `json:"window,omitempty"`
 	// Prepare is idempotent, additive DDL that runs before the first step.
@@ -114,7 +119,13 @@ type Node struct {
 	Level    int               `json:"level"` // 0 current, −n upstream, +n downstream
 	Schedule modeling.Schedule `json:"schedule"`
 	// Whole says that all fields are refreshed.
-	Whole    bool     `json:"whole"`
+	Whole bool `json:"whole"`
+	// Paused says that the node is paused: its instances stay pending, and
+	// everything below them, until they are unpaused (semantics §6.5).
+	Paused bool `json:"paused,omitempty"`
+	// SkipIf is an expression over parameters and slot (package skipif): where
+	// it is true an instance succeeds without running.
+	SkipIf   string   `json:"skip_if,omitempty"`
 	Strategy Strategy `json:"strategy"` // of its real steps
 	Because  string   `json:"because"`  // why this strategy
 	// FieldCount is the number of the table's fields without the key.
@@ -208,6 +219,8 @@ type Step struct {
 	// Command is the argv of an external command, with placeholders.
 	Command []string `json:"command,omitempty"`
 	Env     []string `json:"env,omitempty"`
+	// Sets are the cross-node parameters that the step sets.
+	Sets []Set `json:"sets,omitempty"`
 	// TimeoutSec ends one instance, 0 = none.
 	TimeoutSec int `json:"timeout_sec,omitempty"`
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/retrofill/retrofill/planner/lineage"
 )
 
-// judge judges one table. It may judge again after more was planned: only the
-// inputs are looked at anew.
-type judge struct {
+// Judge judges one table. It may judge again after more was planned.
+type Judge struct {
 	x      *Index
 	node   *lineage.Node
 	dates  []bizdate.Date
@@ -30,14 +29,10 @@ type hit struct {
 
 var noHit = hit{-2, -1}
 
-// Judge judges a table on some dates (ascending, scheduled ones): what is
-// stale, and why. The table must be analysed. derive must know the dates.
-func (x *Index) Judge(n *lineage.Node, dates []bizdate.Date, derive *lineage.Deriver) *Table {
-	return x.judge(n, dates, derive).table()
-}
-
-func (x *Index) judge(n *lineage.Node, dates []bizdate.Date, derive *lineage.Deriver) *judge {
-	j := &judge{x: x, node: n, dates: dates, inputs: x.inputsOf(n, derive), prints: map[string]string{}, logic: map[string]int8{}}
+// Judge makes a judge of a table on some dates (ascending, scheduled ones). The
+// table must be analysed. derive must know the dates.
+func (x *Index) Judge(n *lineage.Node, dates []bizdate.Date, derive *lineage.Deriver) *Judge {
+	j := &Judge{x: x, node: n, dates: dates, inputs: x.inputsOf(n, derive), prints: map[string]string{}, logic: map[string]int8{}}
 	for _, f := range n.Analysis.Fields {
 		j.prints[strings.ToLower(f.Name)] = f.Fingerprint
 	}
@@ -52,8 +47,8 @@ func (x *Index) judge(n *lineage.Node, dates []bizdate.Date, derive *lineage.Der
 	return j
 }
 
-// table judges every field of every node.
-func (j *judge) table() *Table {
+// Table judges every field of every node.
+func (j *Judge) Table() *Table {
 	j.hits = map[[2]int][]hit{}
 	t := &Table{Table: j.node.Name, Dates: len(j.dates), Rows: []Row{}, dates: j.dates}
 	for _, m := range j.node.Table.Nodes {
@@ -74,7 +69,7 @@ func (j *judge) table() *Table {
 }
 
 // cells judges one field of one node, or (field "") its rows alone.
-func (j *judge) cells(node, field string) []cellState {
+func (j *Judge) cells(node, field string) []cellState {
 	s := j.x.of(node, field)
 	facts := j.x.nodes[strings.ToLower(node)]
 	rowHits := j.hitsOf(j.inputs.rows, s)
@@ -88,8 +83,9 @@ func (j *judge) cells(node, field string) []cellState {
 		}
 		c := &out[i]
 		if at == len(s.dates) || s.dates[at] != d || j.slots != nil && s.slots[at] < j.slots[i] {
-			c.state, c.rec, c.rowSet = isNever, -1, !any[d]
-			if any[d] && facts != nil && j.accepted(field, d, false) {
+			c.state, c.rec = isNever, -1
+			c.rowSet = !any[d] || at < len(s.dates) && s.dates[at] == d // nothing, or some slots of the day
+			if !c.rowSet && facts != nil && j.accepted(field, d, false) {
 				c.state = isAccepted
 			}
 			continue
@@ -132,7 +128,7 @@ func (x *Index) anyOf(n *lineage.Node) map[bizdate.Date]bool {
 
 // differs compares a recorded definition with today's: the field's own logic,
 // and the row set or key. An unknown or incomparable definition differs.
-func (j *judge) differs(definition, field string) (own, rows bool) {
+func (j *Judge) differs(definition, field string) (own, rows bool) {
 	k := definition + "\x00" + field
 	v, known := j.logic[k]
 	if !known {
@@ -153,7 +149,7 @@ func (j *judge) differs(definition, field string) (own, rows bool) {
 // accepted tells whether older logic of a field is accepted on a date. A
 // difference of the row set needs an acceptance of the whole table. An
 // acceptance ends when the logic changes again.
-func (j *judge) accepted(field string, d bizdate.Date, rows bool) bool {
+func (j *Judge) accepted(field string, d bizdate.Date, rows bool) bool {
 	for _, a := range j.x.facts.Acceptances {
 		if d >= a.Before || !strings.EqualFold(a.Table, j.node.Name) {
 			continue
@@ -169,7 +165,7 @@ func (j *judge) accepted(field string, d bizdate.Date, rows bool) bool {
 }
 
 // hitsOf gives, for each input that was rebuilt at all, its hits by date.
-func (j *judge) hitsOf(list []int, s *series) map[int][]hit {
+func (j *Judge) hitsOf(list []int, s *series) map[int][]hit {
 	if len(s.dates) == 0 {
 		return nil
 	}
@@ -203,7 +199,7 @@ func anyHit(hits map[int][]hit, date int) bool {
 
 // compare finds the dates on which an input was rebuilt after the values; nil
 // when there is none.
-func (j *judge) compare(in *input, s *series) []hit {
+func (j *Judge) compare(in *input, s *series) []hit {
 	if in.idle(s) {
 		return nil
 	}
@@ -274,7 +270,7 @@ func (in *input) newer(lo, hi bizdate.Date, began int64, self bool, own bizdate.
 }
 
 // runs joins the cells of a field.
-func (j *judge) runs(node, field string, cells []cellState) []Run {
+func (j *Judge) runs(node, field string, cells []cellState) []Run {
 	s := j.x.of(node, field)
 	facts := j.x.nodes[strings.ToLower(node)]
 	rows, own := j.hitsOf(j.inputs.rows, s), j.hitsOf(j.inputs.fields[strings.ToLower(field)], s)
@@ -324,7 +320,7 @@ func (r *Run) joins(next *Run) bool {
 }
 
 // rebuilt names the inputs that were rebuilt after a date's values.
-func (j *judge) rebuilt(hits map[int][]hit, date int) []Rebuilt {
+func (j *Judge) rebuilt(hits map[int][]hit, date int) []Rebuilt {
 	var out []Rebuilt
 	for i, h := range hits {
 		if h[date] == noHit {

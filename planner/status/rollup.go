@@ -73,6 +73,9 @@ func (c Counts) Of(s Status) int {
 	return c.byStatus[s]
 }
 
+// Held gives the number of pending instances that carry the pause flag.
+func (c Counts) Held() int { return c.paused }
+
 // Total gives the number of instances counted.
 func (c Counts) Total() int {
 	n := 0

@@ -88,7 +88,7 @@ func (p *prepared) form(ctx context.Context, f Form) ([]Chunk, []string, *Refusa
 	case Constants:
 		q, changed, r := p.withConstants(ctx)
 		if r == nil && !changed {
-			r = refuse(Unsupported, p.code.src.Pos, "no parameter is equal on all dates")
+			r = refuse(Unsupported, p.code.src.At(0), "no parameter is equal on all dates")
 		}
 		if r != nil {
 			return nil, nil, r
@@ -108,7 +108,7 @@ func (p *prepared) form(ctx context.Context, f Form) ([]Chunk, []string, *Refusa
 		chunks, r := p.unionAll()
 		return chunks, nil, r
 	}
-	return nil, nil, refuse(Unsupported, p.code.src.Pos, "there is no form %q", f)
+	return nil, nil, refuse(Unsupported, p.code.src.At(0), "there is no form %q", f)
 }
 
 // withConstants prepares the body with the parameters written out that have
@@ -152,13 +152,13 @@ func (p *prepared) reworked(ctx context.Context, text string) (*prepared, *Refus
 	src := param.Source{Text: text, Pos: t.Source().Pos}
 	n, err := param.Thaw(t.Dialect(), src, t.Bindings())
 	if len(err) > 0 {
-		return nil, refuse(Unsupported, p.code.src.Pos, "the rewritten text cannot be read: %s", err[0].Summary)
+		return nil, refuse(Unsupported, p.code.src.At(0), "the rewritten text cannot be read: %s", err[0].Summary)
 	}
 	in := p.in
 	in.Body.Template = n
 	q, r, fail := prepare(ctx, in)
 	if fail != nil {
-		return nil, refuse(Unsupported, p.code.src.Pos, "%v", fail)
+		return nil, refuse(Unsupported, p.code.src.At(0), "%v", fail)
 	}
 	return q, r
 }

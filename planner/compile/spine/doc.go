@@ -120,7 +120,7 @@ func hints(k Kind) string {
 
 // Slot is one date (or hour) of the backfill.
 type Slot struct {
-	ID string // bizdate.Slot.ID, for messages and facts
+	ID string // bizdate.Slot.ID, for messages
 	At param.Instant
 	// Late are the late-bound values of this slot, if they are known.
 	Late param.Late
@@ -171,8 +171,12 @@ const DefaultUnion = 30
 // in Input.Slots, INTEGER. The partition columns' values follow from it.
 const OrdinalColumn = "_rf_slot"
 
+// PartitionColumn names the column of a Chunk's rows that holds the value of
+// partition column i.
+func PartitionColumn(i int) string { return fmt.Sprintf("_rf_part_%d", i) }
+
 // Chunk is one query for the slots [From, To) of Input.Slots. Its columns are
-// OrdinalColumn, then the body's.
+// OrdinalColumn, a PartitionColumn for each partition column, then the body's.
 type Chunk struct {
 	From, To int
 	SQL      string

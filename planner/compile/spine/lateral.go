@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/retrofill/retrofill/modeling/diag"
+	"github.com/retrofill/retrofill/planner/dialect"
 )
 
 // spineAlias and bodyAlias name the spine and the body in a lateral form.
@@ -91,12 +94,18 @@ func (p *prepared) spineValues(from, to int) string {
 			b.WriteString(", ")
 		}
 		fmt.Fprintf(&b, "(%d", s)
+		for i, c := range p.in.Partition {
+			b.WriteString(", " + partitionLiteral(p.in.Dialect, p.in.Slots[s].Partition[i], c.Type))
+		}
 		for _, h := range holes {
 			b.WriteString(", CAST(" + p.in.Dialect.String(p.values.bySlot[s][h]) + " AS VARCHAR)")
 		}
 		b.WriteString(")")
 	}
 	fmt.Fprintf(&b, ") AS %s(%s", p.code.alias(), p.in.Dialect.Quote(OrdinalColumn))
+	for i := range p.in.Partition {
+		b.WriteString(", " + p.in.Dialect.Quote(PartitionColumn(i)))
+	}
 	for _, c := range cols {
 		b.WriteString(", " + p.in.Dialect.Quote(c))
 	}
@@ -107,19 +116,22 @@ func (p *prepared) spineValues(from, to int) string {
 func (p *prepared) lateralSQL(from, to int) string {
 	text, _ := p.code.build(func(i int) string { return p.expression(&p.code.markers[i]) })
 	a := p.code.alias()
-	return fmt.Sprintf("SELECT %s.%s, %s.* FROM %s, LATERAL (\n%s\n) AS %s", a, p.in.Dialect.Quote(OrdinalColumn), bodyAlias,
-		p.spineValues(from, to), body(text), bodyAlias)
+	head := a + "." + p.in.Dialect.Quote(OrdinalColumn)
+	for i := range p.in.Partition {
+		head += ", " + a + "." + p.in.Dialect.Quote(PartitionColumn(i))
+	}
+	return fmt.Sprintf("SELECT %s, %s.* FROM %s, LATERAL (\n%s\n) AS %s", head, bodyAlias, p.spineValues(from, to), body(text), bodyAlias)
 }
 
 // tryLateral gives the lateral form of a prepared body, or why not.
 func (p *prepared) tryLateral(ctx context.Context) (string, *Refusal) {
 	if p.in.Dialect.Name == "trino" {
-		return "", refuse(Unsupported, p.code.src.Pos, "trino takes only some correlated subqueries")
+		return "", refuse(Unsupported, p.code.src.At(0), "trino takes only some correlated subqueries")
 	}
 	if p.marked != nil {
 		return "", p.marked
 	}
-	if r := p.lateral(); r != nil {
+	if r, _ := p.lateral(); r != nil {
 		return "", r
 	}
 	if r := p.typing(); r != nil {
@@ -131,10 +143,29 @@ func (p *prepared) tryLateral(ctx context.Context) (string, *Refusal) {
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
-			return "", refuse(Unsupported, p.code.src.Pos, "the engine does not take it in one statement over several dates: %s", firstLine(err.Error()))
+			return "", refuse(Unsupported, p.probed(ctx), "the engine does not take it in one statement over several dates: %s", firstLine(err.Error()))
 		}
 	}
 	return sql, nil
+}
+
+// probed finds the place of what the engine refused: the first parameter
+// without which it takes the statement, else the beginning.
+func (p *prepared) probed(ctx context.Context) diag.Pos {
+	for i := range p.code.markers {
+		text, _ := p.code.build(func(k int) string {
+			m := p.code.markers[k]
+			if k == i {
+				return m.wrap(m.constant(p.values.at(0)))
+			}
+			return p.expression(&m)
+		})
+		sql := fmt.Sprintf("SELECT %s.* FROM %s, LATERAL (\n%s\n) AS %s", bodyAlias, p.spineValues(0, len(p.in.Slots)), body(text), bodyAlias)
+		if ctx.Err() == nil && p.in.Probe.Probe(ctx, sql) == nil {
+			return p.code.markers[i].pos
+		}
+	}
+	return p.code.src.At(0)
 }
 
 func firstLine(s string) string {
@@ -151,18 +182,43 @@ func (p *prepared) unionAll() ([]Chunk, *Refusal) {
 	var out []Chunk
 	for from := 0; from < len(p.in.Slots); from += most {
 		to := min(from+most, len(p.in.Slots))
-		var b strings.Builder
+		var list []int
 		for s := from; s < to; s++ {
-			text, r := render(p.in.Body.Template, p.in.Slots[s])
-			if r != nil {
-				return nil, r
-			}
-			if s > from {
-				b.WriteString("\nUNION ALL\n")
-			}
-			fmt.Fprintf(&b, "SELECT %d AS %s, %s.* FROM (\n%s\n) AS %s", s, p.in.Dialect.Quote(OrdinalColumn), bodyAlias, body(text), bodyAlias)
+			list = append(list, s)
 		}
-		out = append(out, Chunk{From: from, To: to, SQL: b.String()})
+		sql, r := p.in.literal(list)
+		if r != nil {
+			return nil, r
+		}
+		out = append(out, Chunk{From: from, To: to, SQL: sql})
 	}
 	return out, nil
+}
+
+// literal writes the SELECTs of some slots, each with its own values as text,
+// as one query of a Chunk's columns.
+func (in Input) literal(slots []int) (string, *Refusal) {
+	var b strings.Builder
+	for i, s := range slots {
+		text, r := render(in.Body.Template, in.Slots[s])
+		if r != nil {
+			return "", r
+		}
+		if i > 0 {
+			b.WriteString("\nUNION ALL\n")
+		}
+		fmt.Fprintf(&b, "SELECT %d AS %s", s, in.Dialect.Quote(OrdinalColumn))
+		for k, c := range in.Partition {
+			fmt.Fprintf(&b, ", %s AS %s", partitionLiteral(in.Dialect, in.Slots[s].Partition[k], c.Type), in.Dialect.Quote(PartitionColumn(k)))
+		}
+		fmt.Fprintf(&b, ", %s.* FROM (\n%s\n) AS %s", bodyAlias, body(text), bodyAlias)
+	}
+	return b.String(), nil
+}
+
+func partitionLiteral(d dialect.Dialect, v, typ string) string {
+	if typ == "" {
+		typ = "VARCHAR"
+	}
+	return "CAST(" + d.String(v) + " AS " + typ + ")"
 }

@@ -83,7 +83,7 @@ func (c *code) literalMarker(i int, m *marker) *Refusal {
 	h := c.holes[tok.first]
 	s := c.text[tok.start:tok.end]
 	switch s[0] {
-	case 'x', 'X', 'b', 'B':
+	case 'x', 'X', 'b', 'B', 'n', 'N':
 		return refuse(Unsupported, h.Pos, "${%s} stands in a literal %s'…', which takes no column", h.Name, s[:1])
 	case 'u', 'U':
 		return refuse(Unsupported, h.Pos, "${%s} stands in a literal with Unicode escapes, which takes no column", h.Name)
@@ -262,7 +262,7 @@ func (c *code) build(expr func(i int) string) (string, []place) {
 // at gives the place in the author's file of a byte of a built text.
 func (c *code) at(places []place, off int) diag.Pos {
 	if off < 0 {
-		return c.src.Pos
+		return c.src.At(0)
 	}
 	p := place{}
 	for _, x := range places {

@@ -123,14 +123,30 @@ func (p *prepared) parse(ctx context.Context) *Refusal {
 	for i := range p.code.markers {
 		p.code.markers[i].types = nil
 	}
+	p.tree = tree
+	if p.marked = p.positions(); p.marked != nil {
+		return nil
+	}
 	for _, lit := range trees {
 		if r := p.same(tree, lit); r != nil {
 			p.marked = r
 			return nil
 		}
 	}
-	p.tree = tree
 	return nil
+}
+
+// positions refuses numbers that are places of columns. It comes before the
+// comparison of the trees, since equal places of a GROUP BY fall together.
+func (p *prepared) positions() *Refusal {
+	s := &shape{p: p, tree: p.tree, marked: true}
+	walk(p.tree, func(n node) bool {
+		if isQuery(n) {
+			s.positions(n, modifiersOf(n))
+		}
+		return true
+	})
+	return s.found
 }
 
 // body drops what may follow a single statement.
@@ -201,7 +217,7 @@ func (p *prepared) firstBare(k Kind, reason string) *Refusal {
 			return refuse(k, m.pos, "%s", reason)
 		}
 	}
-	return refuse(k, p.code.src.Pos, "%s", reason)
+	return refuse(k, p.code.src.At(0), "%s", reason)
 }
 
 // culprit finds the marker that no column may replace where it stands: a name,

@@ -13,12 +13,13 @@ type shape struct {
 	// marked says that tree is the marked one, whose places are known.
 	marked   bool
 	found    *Refusal
+	fix      *repair // what would mend the first finding, nil = nothing known
 	warnings diag.List
 }
 
 func (s *shape) pos(n node) diag.Pos {
 	if !s.marked {
-		return s.p.code.src.Pos
+		return s.p.code.src.At(0)
 	}
 	if i := firstMarker(n); i >= 0 && i < len(s.p.code.markers) {
 		if l := location(n); l < 0 {
@@ -32,7 +33,14 @@ func (s *shape) markerPos(n any) diag.Pos {
 	if i := firstMarker(n); i >= 0 && i < len(s.p.code.markers) {
 		return s.p.code.markers[i].pos
 	}
-	return s.p.code.src.Pos
+	return s.p.code.src.At(0)
+}
+
+// repairable notes the repair of the refusal that follows, if it is the first.
+func (s *shape) repairable(r repair) {
+	if s.found == nil {
+		s.fix = &r
+	}
 }
 
 func (s *shape) refuse(k Kind, pos diag.Pos, format string, args ...any) {
@@ -57,7 +65,7 @@ func (p *prepared) general() (*Refusal, diag.List) {
 	})
 	s.limits(s.tree, false)
 	if s.found == nil && p.in.Body.Nondeterministic != "" {
-		s.refuse(Nondeterministic, s.p.code.src.Pos, "%s", p.in.Body.Nondeterministic)
+		s.refuse(Nondeterministic, s.p.code.src.At(0), "%s", p.in.Body.Nondeterministic)
 	}
 	return s.found, s.warnings
 }

@@ -19,12 +19,13 @@ type cte struct {
 type standing struct {
 	member     bool // below IN, ANY, ALL
 	correlated bool // in a subquery that reads the query around it
+	expression bool // is itself the query of a subquery expression
 	lossy      bool // below a set operation, DISTINCT, or ORDER BY without LIMIT
 }
 
 // lateral finds what the engine refuses or computes wrong in a lateral join
 // (cases README, spine 8 and 10).
-func (p *prepared) lateral() *Refusal {
+func (p *prepared) lateral() (*Refusal, *repair) {
 	s := &shape{p: p, tree: p.tree, marked: true}
 	walk(p.tree, func(n node) bool {
 		s.tableFunction(n)
@@ -35,7 +36,7 @@ func (p *prepared) lateral() *Refusal {
 		return true
 	})
 	s.query(p.tree, scope{}, standing{})
-	return s.found
+	return s.found, s.fix
 }
 
 func (s *shape) tableFunction(n node) {
@@ -125,19 +126,19 @@ func (s *shape) constantArgument(n node) {
 func (s *shape) query(q node, env scope, c standing) {
 	env = s.withCTEs(q, env)
 	m := modifiersOf(q)
-	s.positions(q, m)
 	if m.percent && s.tainted(q, env) {
 		s.refuse(Unsupported, s.pos(sub(m.limitNode, "limit")), "LIMIT n%% in a statement over several dates")
 	}
 	if m.limit && hasMarker(m.limitNode) {
 		s.refuse(Unsupported, s.markerPos(m.limitNode), "a parameter in LIMIT or OFFSET; filter by row_number() in its place")
 	}
-	lossy := m.distinct || m.order && !m.limit
+	// In a subquery expression the row that is lost and the NULL are the same.
+	lossy := (m.distinct || m.order && !m.limit) && !c.expression
 	switch str(q, "type") {
 	case "SELECT_NODE":
 		s.selectNode(q, env, c, lossy)
 	default:
-		c.lossy = true
+		c.lossy, c.expression = !c.expression, false
 		for _, k := range []string{"left", "right", "child"} {
 			if x := sub(q, k); x != nil {
 				s.query(x, env, c)
@@ -217,17 +218,20 @@ func (s *shape) selectNode(q node, env scope, c standing, lossy bool) {
 	global := globalAggregate(q)
 	counts := ownAggregate(q, func(name string, _ node) bool { return name == "count" || name == "count_star" }) != nil
 	if global && s.aggregateTaint(q, env) {
-		if (lossy || c.lossy) && !counts {
+		if (lossy || c.lossy) && !counts && !mayHideNull(q) {
+			s.repairable(repair{kind: addCount, node: q})
 			s.refuse(WrongOnEngine, s.fromPos(q), "an aggregate over all rows below DISTINCT, ORDER BY or a set operation: the engine loses the row of a date without data")
 		}
 		if g := ownAggregate(q, func(name string, _ node) bool { return name == "grouping" || name == "grouping_id" }); g != nil && hasEmptySet(q) {
 			s.refuse(WrongOnEngine, s.pos(g), "GROUPING() of the total row is wrong for a date without data")
 		}
 		if z := s.unprotectedZero(q); z != nil {
+			s.repairable(repair{kind: coalesceZero, node: z})
 			s.refuse(WrongOnEngine, s.pos(z), "%s() over a date without data becomes NULL where it is 0", funcName(z))
 		}
 	}
 	below := c
+	below.expression = false
 	below.lossy = c.lossy || lossy
 	if counts && (aggregates || len(list(q, "group_expressions")) > 0) {
 		below.lossy = false
@@ -236,6 +240,18 @@ func (s *shape) selectNode(q node, env scope, c standing, lossy bool) {
 	for _, k := range []string{"select_list", "where_clause", "group_expressions", "having", "qualify", "modifiers"} {
 		s.expressions(q[k], env, c)
 	}
+}
+
+// mayHideNull tells whether the select list holds an expression that is not
+// NULL for NULL: beside one the engine keeps the row of a date without data.
+func mayHideNull(q node) bool {
+	return find(q["select_list"], func(n node) bool {
+		switch str(n, "type") {
+		case "OPERATOR_COALESCE", "CASE_EXPR", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL":
+			return true
+		}
+		return funcName(n) == "ifnull" || funcName(n) == "concat"
+	}) != nil
 }
 
 // globalAggregate tells whether the SELECT makes a row of no rows: an aggregate
@@ -322,6 +338,14 @@ func (s *shape) from(r node, env scope, c standing) {
 		if str(r, "ref_type") == "ASOF" && s.tainted(r["right"], env) {
 			s.refuse(WrongOnEngine, s.joinPos(r), "ASOF JOIN onto rows that depend on the date: the engine seeks the nearest row over all dates")
 		}
+		if kind := strings.ToUpper(str(r, "join_type")); s.tainted(r["left"], env) || s.tainted(r["right"], env) {
+			switch {
+			case str(r, "ref_type") == "POSITIONAL":
+				s.refuse(Unsupported, s.markerPos(r), "a POSITIONAL JOIN of rows that depend on the date")
+			case kind == "OUTER" || kind == "FULL" || kind == "ANTI" || kind == "SEMI":
+				s.refuse(Unsupported, s.joinSide(r), "a %s JOIN of rows that depend on the date", kind)
+			}
+		}
 		s.from(sub(r, "left"), env, c)
 		s.from(sub(r, "right"), env, c)
 		s.expressions(r["condition"], env, c)
@@ -342,6 +366,13 @@ func (s *shape) from(r node, env scope, c standing) {
 	}
 }
 
+func (s *shape) joinSide(r node) diag.Pos {
+	if firstMarker(r["left"]) >= 0 {
+		return s.markerPos(r["left"])
+	}
+	return s.joinPos(r)
+}
+
 func (s *shape) joinPos(r node) diag.Pos {
 	if p := s.markerPos(r["right"]); firstMarker(r["right"]) >= 0 {
 		return p
@@ -356,6 +387,9 @@ func (s *shape) reference(r node, env scope, c standing) {
 		return
 	}
 	name := str(r, "table_name")
+	if c.member || c.correlated {
+		s.repairable(repair{kind: inlineCTE, node: r})
+	}
 	switch {
 	case c.member:
 		s.refuse(WrongOnEngine, s.pos(r), "IN, ANY or ALL over %s, whose rows depend on the date: the engine tests the members of all dates", name)
@@ -379,7 +413,7 @@ func (s *shape) expressions(v any, env scope, c standing) {
 			return
 		}
 		q := subqueryNode(x)
-		inner := standing{member: c.member || str(x, "subquery_type") == "ANY" || str(x, "subquery_type") == "ALL", correlated: c.correlated}
+		inner := standing{member: c.member || str(x, "subquery_type") == "ANY" || str(x, "subquery_type") == "ALL", correlated: c.correlated, expression: true}
 		if !inner.member && s.readsOutside(q, env) {
 			inner.correlated = true
 		}

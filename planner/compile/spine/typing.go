@@ -207,12 +207,6 @@ func (t *typer) arithmetic(op string, c []node) {
 		m := &t.p.code.markers[i]
 		partner := c[1-k]
 		types := t.p.columnTypes(partner)
-		if m.kind == literal {
-			if len(types) > 0 && numeric(types[0]) {
-				m.partner = partner
-			}
-			continue
-		}
 		if m.kind != bare || op == "/" {
 			continue
 		}
@@ -250,14 +244,6 @@ func narrowRange(typ string) (lo, hi int64, ok bool) {
 		return 0, 65535, true
 	}
 	return 0, 0, false
-}
-
-func numeric(typ string) bool {
-	switch typ {
-	case "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "DOUBLE", "FLOAT":
-		return true
-	}
-	return strings.HasPrefix(typ, "DECIMAL")
 }
 
 // varies refuses a number whose type differs from date to date where that shows.

@@ -44,7 +44,7 @@ func backfillCommand(env *Env) *cli.Command {
 
 // runBackfill plans, shows, asks and runs.
 func runBackfill(ctx context.Context, o planOptions, env *Env) (err error) {
-	if !o.Yes && !env.interactive() {
+	if !o.Yes && !o.Diff && !env.interactive() {
 		return refuse(diag.List{diag.Errorf("needs_yes", "a backfill asks before it runs, and there is no terminal to ask on").
 			WithHint("add --yes to run without asking, or look at it with `retrofill plan`")})
 	}
@@ -53,12 +53,18 @@ func runBackfill(ctx context.Context, o planOptions, env *Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if o.acceptsOnly() {
+		return s.accept(ctx, o, true)
+	}
 	p, diags, err := s.build(ctx, o)
 	if err != nil {
 		return err
 	}
 	if diags.HasErrors() {
 		return refuse(diags)
+	}
+	if done, err := s.instead(ctx, o, &p, true); done || err != nil {
+		return err
 	}
 	env.diagnostics(append(s.Warnings, diags...))
 	if o.Output == "text" {
@@ -231,6 +237,11 @@ func (s *session) carryOut(ctx context.Context, p plan.Plan, output string, o ru
 	claim, err := s.ledger.Claim(ctx, p.Backfill, owner())
 	if err != nil {
 		return err
+	}
+	if len(p.Accepts) > 0 {
+		if err := s.ledger.Accept(ctx, p.Environment, p.Backfill, p.Accepts, p.Definitions); err != nil {
+			return err
+		}
 	}
 	clock, err := env.clock(s.Zone)
 	if err != nil {

@@ -6,7 +6,7 @@ import "github.com/urfave/cli/v2"
 func commands(env *Env) []*cli.Command {
 	return []*cli.Command{
 		demoCommand(env), initCommand(env), schemaCommand(env), paramsCommand(env),
-		datesCommand(env), validateCommand(env), lsCommand(env), showCommand(env),
+		datesCommand(env), validateCommand(env), lsCommand(env), showCommand(env), fieldsCommand(env), diffCommand(env),
 		planCommand(env), backfillCommand(env), applyCommand(env), resumeCommand(env),
 		statusCommand(env), logsCommand(env), codeCommand(env), historyCommand(env),
 		completionCommand(env), versionCommand(env), helpCommand(env),
@@ -24,7 +24,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"Start", []string{"demo", "init"}},
-		{"Look at a project", []string{"validate", "ls", "show", "params", "dates", "schema"}},
+		{"Look at a project", []string{"validate", "ls", "show", "fields", "diff", "params", "dates", "schema"}},
 		{"Plan and run", []string{"plan", "backfill", "apply", "resume"}},
 		{"See what happened", []string{"status", "logs", "code", "history"}},
 		{"More", []string{"completion", "version", "help"}},

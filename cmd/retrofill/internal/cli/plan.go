@@ -43,12 +43,18 @@ func runPlan(ctx context.Context, o planOptions, env *Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if o.acceptsOnly() {
+		return s.accept(ctx, o, false)
+	}
 	p, diags, err := s.build(ctx, o)
 	if err != nil {
 		return err
 	}
 	if diags.HasErrors() {
 		return refuse(diags)
+	}
+	if done, err := s.instead(ctx, o, &p, false); done || err != nil {
+		return err
 	}
 	if o.Output == "json" {
 		b, err := plan.Encode(p)
@@ -64,7 +70,7 @@ func runPlan(ctx context.Context, o planOptions, env *Env) (err error) {
 	return view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL})
 }
 
-// build plans the request: selections are resolved to nodes first.
+// build plans the request.
 func (s *session) build(ctx context.Context, o planOptions) (plan.Plan, diag.List, error) {
 	req := o.Request
 	clock, err := o.Dates.clock(s.env, s.Zone)
@@ -72,54 +78,39 @@ func (s *session) build(ctx context.Context, o planOptions) (plan.Plan, diag.Lis
 		return plan.Plan{}, nil, err
 	}
 	req.RunAt = clock.RunAt
-	diags, err := s.resolve(ctx, &req)
-	if err != nil || diags.HasErrors() {
-		return plan.Plan{}, diags, err
-	}
 	deps, err := s.planDeps()
 	if err != nil {
 		return plan.Plan{}, nil, err
 	}
-	p, more, err := planner.Build(ctx, req, deps)
+	if deps.Paused, err = s.paused(ctx); err != nil {
+		return plan.Plan{}, nil, err
+	}
+	p, diags, err := planner.Build(ctx, req, deps)
 	if err != nil {
 		return plan.Plan{}, nil, err
 	}
-	all := append(diags, more...)
-	p.Diagnostics = append(diag.List{}, append(s.Warnings, all...)...)
-	return p, all, nil
+	p.Diagnostics = append(diag.List{}, append(s.Warnings, diags...)...)
+	return p, diags, nil
 }
 
-// resolve turns --select into nodes.
-func (s *session) resolve(ctx context.Context, req *planner.Request) (diag.List, error) {
-	if len(req.Select) == 0 {
-		return nil, nil
-	}
-	g, err := s.graph(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sel, diags := g.Select(selector.Query{Select: req.Select})
-	if diags.HasErrors() {
-		return diags, nil
-	}
-	if d := selector.NonEmpty(sel.Nodes); d.HasErrors() {
-		return append(diags, d...), nil
-	}
-	for i := range sel.Nodes.All() {
-		req.Nodes = append(req.Nodes, s.model.Nodes[i].Name)
-	}
-	return diags, nil
-}
-
-// graph gives the selection graph with the pauses of project and ledger.
-func (s *session) graph(ctx context.Context) (*selector.Graph, error) {
+// paused gives the test of nodes that are paused in the ledger.
+func (s *session) paused(ctx context.Context) (func(node string) bool, error) {
 	list, err := s.ledger.Paused(ctx, s.Project.Name)
 	if err != nil {
 		return nil, err
 	}
-	paused := map[string]bool{}
+	names := make(map[string]bool, len(list))
 	for _, p := range list {
-		paused[p.Node] = true
+		names[p.Node] = true
 	}
-	return s.model.Graph(func(node string) bool { return paused[node] })
+	return func(node string) bool { return names[node] }, nil
+}
+
+// graph gives the selection graph with the pauses of project and ledger.
+func (s *session) graph(ctx context.Context) (*selector.Graph, error) {
+	paused, err := s.paused(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.model.Graph(paused)
 }

@@ -23,9 +23,15 @@ func planFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "fields", Usage: "refresh only these `FIELDS` of the node, and what they require"},
 		&cli.BoolFlag{Name: "full-table", Usage: "refresh all fields but registered ones (the default)"},
 		&cli.StringFlag{Name: "recommended", Usage: "take recommended fields: all, none or a `LIST`"},
+		&cli.BoolFlag{Name: "stale", Usage: "refresh what the fields command shows as stale, of the named tables or of all, and nothing else; without dates, of all recorded ones"},
+		&cli.StringFlag{Name: "effective-from", Usage: "forward-only: accept the older logic of the selected fields on business dates before `YYYY-MM-DD`"},
+		&cli.BoolFlag{Name: "diff", Usage: "compute what would change, count the rows by field and date, and write nothing"},
+		&cli.BoolFlag{Name: "drop-removed", Usage: "drop the stored columns of fields that the written tables no longer have"},
+		&cli.BoolFlag{Name: "allow-destructive", Usage: "let the type of a stored column change although values may be lost"},
 		&cli.StringFlag{Name: "refresh", Value: "auto", Usage: "how fields are refreshed: auto, column (in place) or rewrite"},
 		&cli.StringFlag{Name: "upstream", Usage: "with so many `LEVELS` of upstream nodes: 1 to 10, or all"},
 		&cli.StringFlag{Name: "downstream", Usage: "with so many `LEVELS` of downstream nodes: 1 to 10, or all"},
+		&cli.StringSliceFlag{Name: "children", Usage: "with these direct `CHILDREN` of the node and everything below them"},
 		&cli.StringFlag{Name: "downstream-fields", Value: "readers", Usage: "of downstream tables take only the fields that read (readers) or all"},
 		&cli.StringSliceFlag{Name: "select", Usage: "add the nodes of this `SELECTION` (dbt's language) as whole nodes; repeatable"},
 		&cli.StringSliceFlag{Name: "exclude", Usage: "leave the nodes of this `SELECTION` out; repeatable"},
@@ -55,6 +61,8 @@ type planOptions struct {
 	Output    string
 	SQL       bool
 	Yes       bool
+	// Diff asks for the rows that would change, instead of the run.
+	Diff bool
 }
 
 func planOptionsOf(c *cli.Context, env *Env) (planOptions, error) {
@@ -77,11 +85,21 @@ func planOptionsOf(c *cli.Context, env *Env) (planOptions, error) {
 		Fields: listOf(c.StringSlice("fields")), FieldsGiven: c.IsSet("fields"),
 		Recommended: c.String("recommended"), Refresh: c.String("refresh"),
 		Upstream: level("upstream"), Downstream: level("downstream"), DownstreamWhole: c.String("downstream-fields") == "all",
+		Children:  listOf(c.StringSlice("children")),
 		Selection: o.Dates.Selection, Groups: o.Dates.Groups,
 		WindowFrom: c.String("from-time"), WindowTo: c.String("to-time"), HourlyImpact: c.String("hourly-impact"),
 		Params: values, Name: c.String("name"), OnFailure: c.String("on-failure"), Retries: c.Int("retries"),
 		AllowEmpty: c.Bool("allow-empty"), Strict: c.Bool("strict"), DryRunThisNode: c.Bool("dry-run-this-node"),
 		IncludePaused: c.Bool("include-paused"), PausedTasks: c.String("paused-tasks"), DryRunTasks: c.String("dry-run-tasks"),
+	}
+	o.Diff = c.Bool("diff")
+	o.Request.Stale, o.Request.DropRemoved, o.Request.AllowDestructive = c.Bool("stale"), c.Bool("drop-removed"), c.Bool("allow-destructive")
+	if v := c.String("effective-from"); v != "" {
+		d, err := bizdate.Parse(v)
+		if err != nil {
+			diags = append(diags, diag.Errorf("bad_date", "--effective-from %q is not a date", v).WithHint("write an existing date as YYYY-MM-DD"))
+		}
+		o.Request.EffectiveFrom = &d
 	}
 	if v := c.String("downstream-fields"); v != "readers" && v != "all" {
 		diags = append(diags, diag.Errorf("bad_value", "--downstream-fields %q is not known", v).WithHint("give readers or all"))

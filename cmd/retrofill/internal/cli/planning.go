@@ -106,6 +106,11 @@ func openSession(ctx context.Context, o sessionOptions, env *Env) (_ *session, e
 // exists.
 func (s *session) openCatalog(ctx context.Context, o sessionOptions) error {
 	s.catalog = &catalog{tables: map[string]planner.Table{}}
+	if e := s.Project.Engine(s.Environment.Engine); e != nil {
+		if d, err := dialect.For(e.Type); err == nil { // an unknown type is refused when it is opened
+			s.catalog.schema = d.DefaultSchema
+		}
+	}
 	eng, err := s.openEngine(ctx, EngineOptions{Create: o.Run, Connections: o.Connections})
 	var d diag.Diagnostic
 	switch {
@@ -264,7 +269,10 @@ func (e *scratchEngine) close() error {
 }
 
 // catalog is the engine's catalog, read at once.
-type catalog struct{ tables map[string]planner.Table }
+type catalog struct {
+	tables map[string]planner.Table
+	schema string // where a name without a schema is looked for
+}
 
 func (c *catalog) fill(list []executors.TableInfo) {
 	for _, t := range list {
@@ -296,7 +304,7 @@ func (c *catalog) Table(_ context.Context, name string) (planner.Table, bool, er
 func (c *catalog) source(_ context.Context, name string) (lineage.SourceTable, bool, error) {
 	t, ok := c.tables[strings.ToLower(name)]
 	if !ok && !strings.Contains(name, ".") {
-		t, ok = c.tables["main."+strings.ToLower(name)]
+		t, ok = c.tables[c.schema+"."+strings.ToLower(name)]
 	}
 	if !ok {
 		return lineage.SourceTable{}, false, nil

@@ -43,6 +43,8 @@ type showField struct {
 	Nondeterministic string   `json:"nondeterministic,omitempty"`
 	Description      string   `json:"description,omitempty"`
 	Fingerprint      string   `json:"fingerprint"`
+	// Registered is the table.column that a registered field is mapped from.
+	Registered string `json:"registered,omitempty"`
 }
 
 // showInput is a node or source that a node reads.
@@ -71,6 +73,7 @@ type showDocument struct {
 	Inputs       []showInput       `json:"inputs"`
 	Readers      []string          `json:"readers"`
 	SQL          string            `json:"sql,omitempty"`
+	Composed     *showCompose      `json:"composed,omitempty"`
 	Command      []string          `json:"command,omitempty"`
 	Diagnostics  diag.List         `json:"diagnostics"`
 }
@@ -81,6 +84,14 @@ type showNode struct {
 	Table  string   `json:"table"`
 	Anchor bool     `json:"anchor"`
 	Fields []string `json:"fields"`
+}
+
+// showCompose is what a composed table is made of.
+type showCompose struct {
+	From    string   `json:"from"`
+	Grain   []string `json:"grain"`
+	Metrics []string `json:"metrics"`
+	Filters []string `json:"filters"`
 }
 
 // runShow shows one node.
@@ -130,6 +141,12 @@ func (s *session) showDocument(ctx context.Context, n *lineage.Node) showDocumen
 				}
 			}
 		}
+		for _, r := range in.Registered {
+			x.RowSet = x.RowSet || n.Analysis.References[r.Reference].RowSet
+			if !hasFold(x.Columns, r.Column) {
+				x.Columns = append(x.Columns, r.Column)
+			}
+		}
 		doc.Inputs = append(doc.Inputs, x)
 	}
 	for _, r := range s.model.Nodes {
@@ -152,6 +169,9 @@ func (s *session) showDocument(ctx context.Context, n *lineage.Node) showDocumen
 	}
 	for _, m := range t.Nodes {
 		doc.Nodes = append(doc.Nodes, showNode{m.Name, s.Environment.Schema + "." + m.Name, m.Anchor, m.Fields})
+	}
+	if c := t.Compose; c != nil {
+		doc.Composed = &showCompose{From: c.From, Grain: c.Grain, Metrics: c.Metrics, Filters: append([]string{}, c.Filters...)}
 	}
 	if n.Analysis == nil {
 		return doc
@@ -178,6 +198,15 @@ func (s *session) showDocument(ctx context.Context, n *lineage.Node) showDocumen
 		}
 		for _, spec := range t.Fields {
 			if strings.EqualFold(spec.Name, f.Name) {
+				x.Description = spec.Description
+			}
+		}
+		doc.Fields = append(doc.Fields, x)
+	}
+	for _, r := range n.Registered {
+		x := showField{Name: r.Field, Type: r.Type, Nodes: []string{}, Reads: []string{}, Registered: r.Table + "." + r.Column}
+		for _, spec := range t.Fields {
+			if strings.EqualFold(spec.Name, r.Field) {
 				x.Description = spec.Description
 			}
 		}
@@ -229,6 +258,9 @@ func showText(d showDocument) string {
 			if f.Nondeterministic != "" {
 				note = strings.TrimSpace("not deterministic: " + f.Nondeterministic + ". " + note)
 			}
+			if f.Registered != "" {
+				note = strings.TrimSpace("registered: " + f.Registered + ". " + note)
+			}
 			name := f.Name
 			if f.Key {
 				name += " (key)"
@@ -249,6 +281,9 @@ func showText(d showDocument) string {
 			}
 			fmt.Fprintf(&b, "    %s (%s, %s): %s\n", in.Name, in.Kind, role, strings.Join(in.Columns, ", "))
 		}
+	}
+	if d.Composed != nil {
+		fmt.Fprintf(&b, "\n  composed from %s\n\n%s\n", d.Composed.From, strings.TrimRight("    "+strings.ReplaceAll(d.SQL, "\n", "\n    "), " \n"))
 	}
 	if len(d.Readers) > 0 {
 		fmt.Fprintf(&b, "\n  read by %s\n", strings.Join(d.Readers, ", "))

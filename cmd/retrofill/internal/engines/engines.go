@@ -16,6 +16,7 @@ import (
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/cli"
 	"github.com/retrofill/retrofill/executors"
 	"github.com/retrofill/retrofill/executors/duckdb"
+	"github.com/retrofill/retrofill/executors/postgres"
 	"github.com/retrofill/retrofill/modeling"
 	"github.com/retrofill/retrofill/modeling/diag"
 )
@@ -41,9 +42,21 @@ func Open(ctx context.Context, e modeling.Engine, o cli.EngineOptions) (executor
 			return nil, problem(e, err)
 		}
 		return eng, nil
+	case "postgres":
+		dsn, err := resolve(e.DSN, o)
+		if err != nil {
+			return nil, err
+		}
+		eng, err := postgres.Open(ctx, postgres.Options{DSN: dsn, Connections: o.Connections, Settings: e.Options})
+		if err != nil {
+			return nil, diag.Errorf("unusable_database", "the server of engine %s cannot be used", e.Name).At(e.Pos).
+				WithDetail("%s", strings.TrimPrefix(err.Error(), "postgres: ")).
+				WithHint("check that the server runs, and the connection string that `dsn` stands for: it is never shown")
+		}
+		return eng, nil
 	}
 	return nil, diag.Errorf("unknown_engine_type", "engine %s has the type %q, which this program cannot run", e.Name, e.Type).
-		At(e.Pos).WithHint("known types: duckdb")
+		At(e.Pos).WithHint("known types: duckdb, postgres")
 }
 
 // problem tells a failed opening to people; a held file stays an error that

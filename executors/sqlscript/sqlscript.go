@@ -1,4 +1,9 @@
-package duckdb
+// Package sqlscript cuts SQL texts into statements by the lexical rules that
+// DuckDB and PostgreSQL share, and refuses what must never be inside a unit.
+//
+// Invariant: nothing is parsed beyond tokens; what cannot be cut stays in one
+// piece, for the engine to report.
+package sqlscript
 
 import (
 	"fmt"
@@ -7,11 +12,11 @@ import (
 	"github.com/retrofill/retrofill/executors"
 )
 
-// single refuses what must never be inside a unit: transaction control (it
+// Single refuses what must never be inside a unit: transaction control (it
 // would commit half a unit) and, except in a user's script, more than one
 // statement (a value that became syntax). It gives the statements to run.
-func single(text string, role executors.Role) ([]string, error) {
-	stmts := split(text)
+func Single(text string, role executors.Role) ([]string, error) {
+	stmts := Split(text)
 	if len(stmts) == 0 {
 		return nil, fmt.Errorf("the statement is empty")
 	}
@@ -19,7 +24,7 @@ func single(text string, role executors.Role) ([]string, error) {
 		return nil, fmt.Errorf("%d statements where one is expected", len(stmts))
 	}
 	for _, s := range stmts {
-		if w := firstWord(s); controlsTransaction(w) {
+		if w := FirstWord(s); controlsTransaction(w) {
 			return nil, fmt.Errorf("%s is not allowed: the whole unit is one transaction, which retrofill begins and commits", w)
 		}
 	}
@@ -34,10 +39,10 @@ func controlsTransaction(word string) bool {
 	return false
 }
 
-// split cuts a script at its top-level semicolons, by DuckDB's lexical rules:
+// Split cuts a script at its top-level semicolons:
 // quotes, E-strings, dollar quotes, nested comments. Parts without any token
-// are dropped. What is not closed stays in one piece, for DuckDB to report.
-func split(text string) []string {
+// are dropped. What is not closed stays in one piece, for the engine to report.
+func Split(text string) []string {
 	var out []string
 	start, tokens := 0, false
 	flush := func(end int) {
@@ -65,9 +70,9 @@ func split(text string) []string {
 	return out
 }
 
-// firstWord gives the first word of a statement, in upper case, behind
+// FirstWord gives the first word of a statement, in upper case, behind
 // leading comments.
-func firstWord(s string) string {
+func FirstWord(s string) string {
 	for i := 0; i < len(s); {
 		switch {
 		case isSpace(s[i]):
@@ -166,10 +171,10 @@ func skipDollar(s string) int {
 	return len(s)
 }
 
-// stageName gives the name, as it is written, of the temporary table that a
+// StageName gives the name, as it is written, of the temporary table that a
 // statement of the form CREATE [OR REPLACE] TEMP[ORARY] TABLE name … makes; ""
 // if it has another form.
-func stageName(s string) string {
+func StageName(s string) string {
 	state := 0
 	for i := 0; i < len(s); {
 		if isSpace(s[i]) {

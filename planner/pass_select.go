@@ -1,0 +1,225 @@
+package planner
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/retrofill/retrofill/modeling/diag"
+	"github.com/retrofill/retrofill/planner/lineage"
+	"github.com/retrofill/retrofill/planner/plan"
+	"github.com/retrofill/retrofill/planner/selector"
+)
+
+// isPaused tells whether a node is paused in the project or in the ledger.
+func (b *build) isPaused(n *lineage.Node) bool {
+	if n.Table != nil && n.Table.Paused || n.Task != nil && n.Task.Paused {
+		return true
+	}
+	return b.deps.Paused != nil && b.deps.Paused(n.Name)
+}
+
+// pausedNode tells whether a picked node is paused.
+func (b *build) pausedNode(p *picked) bool { return b.isPaused(p.node) }
+
+// selection gives the selection graph, made when it is first asked for; its
+// indexes are positions in the model.
+func (b *build) selection() (*selector.Graph, error) {
+	if b.graph != nil {
+		return b.graph, nil
+	}
+	g, err := b.deps.Model.Graph(b.deps.Paused)
+	b.graph = g
+	return g, err
+}
+
+// selectNodes resolves --select into current nodes and --exclude into the set
+// of nodes to be left out (semantics §5.2).
+func (b *build) selectNodes() error {
+	if len(b.req.Select) == 0 && len(b.req.Exclude) == 0 {
+		return nil
+	}
+	g, err := b.selection()
+	if err != nil {
+		return err
+	}
+	if len(b.req.Exclude) > 0 {
+		sel, diags := g.Select(selector.Query{Select: b.req.Exclude})
+		b.diags = append(b.diags, diags...)
+		b.excluded = &sel.Nodes
+	}
+	if len(b.req.Select) == 0 {
+		return nil
+	}
+	sel, diags := g.Select(selector.Query{Select: b.req.Select})
+	b.diags = append(b.diags, diags...)
+	if diags.HasErrors() {
+		return nil
+	}
+	b.diags = append(b.diags, selector.NonEmpty(sel.Nodes)...)
+	for i := range sel.Nodes.All() {
+		b.target(b.deps.Model.Nodes[i])
+	}
+	return nil
+}
+
+func (b *build) target(n *lineage.Node) {
+	if b.isTargets == nil {
+		b.isTargets = map[*lineage.Node]bool{}
+	}
+	if !b.isTargets[n] {
+		b.isTargets[n] = true
+		b.targets = append(b.targets, n)
+	}
+}
+
+// isTarget tells whether the node is a current node.
+func (b *build) isTarget(n *lineage.Node) bool { return b.isTargets[n] }
+
+// selectChildren resolves --children: these level-1 children and everything
+// below them, besides the levels of --downstream (semantics §5.1).
+func (b *build) selectChildren() error {
+	if len(b.req.Children) == 0 || len(b.targets) == 0 {
+		return nil
+	}
+	g, err := b.selection()
+	if err != nil {
+		return err
+	}
+	scope := selector.Scope{Downstream: b.req.Downstream, Children: b.req.Children}
+	for _, t := range b.targets {
+		scope.Current = append(scope.Current, t.Position)
+	}
+	below, diags := g.Around(scope)
+	b.diags = append(b.diags, diags...)
+	b.below = &below
+	return nil
+}
+
+// downstream gives the number of levels that the field closure follows: with
+// --children they are bounded by b.below instead.
+func (b *build) downstream() int {
+	if b.below != nil {
+		return AllLevels
+	}
+	return b.req.Downstream
+}
+
+// passLeaveOut takes the excluded nodes out of the plan, and paused nodes with
+// everything below them (semantics §5.4). A current node that is paused stays:
+// it was named.
+func passLeaveOut(_ context.Context, b *build) error {
+	if b.diags.HasErrors() || b.idle {
+		return nil
+	}
+	before := len(b.picked)
+	b.leaveExcluded()
+	if err := b.leavePaused(); err != nil {
+		return err
+	}
+	if len(b.picked) == 0 && before > 0 {
+		b.errorf("empty", "nothing is left of the plan: every node is excluded or paused").
+			Hint = "`retrofill ls --select …` shows a selection; --include-paused takes paused nodes"
+	}
+	b.checkOverrides()
+	return nil
+}
+
+// drop takes nodes out of the plan.
+func (b *build) drop(gone func(*picked) bool) {
+	b.picked = slices.DeleteFunc(b.picked, func(p *picked) bool {
+		if !gone(p) {
+			return false
+		}
+		delete(b.byNode, p.node)
+		delete(b.isTargets, p.node)
+		b.targets = slices.DeleteFunc(b.targets, func(n *lineage.Node) bool { return n == p.node })
+		return true
+	})
+}
+
+func (b *build) leaveExcluded() {
+	if b.excluded == nil {
+		return
+	}
+	b.drop(func(p *picked) bool {
+		if !b.excluded.Has(p.node.Position) {
+			return false
+		}
+		b.plan.LeftOut = append(b.plan.LeftOut, plan.LeftOut{Node: p.node.Name, Reason: "excluded", Detail: "--exclude " + strings.Join(b.req.Exclude, " ")})
+		return true
+	})
+}
+
+func (b *build) leavePaused() error {
+	if b.req.IncludePaused || !slices.ContainsFunc(b.picked, func(p *picked) bool { return b.isPaused(p.node) && !b.isTarget(p.node) }) {
+		return nil
+	}
+	g, err := b.selection()
+	if err != nil {
+		return err
+	}
+	all, keep := g.Empty(), g.Empty()
+	for _, p := range b.picked {
+		all.Add(p.node.Position)
+		if b.isTarget(p.node) {
+			keep.Add(p.node.Position)
+		}
+	}
+	kept, left := g.WithoutPaused(all, keep)
+	for _, l := range left {
+		out := plan.LeftOut{Node: b.deps.Model.Nodes[l.Node].Name, Reason: "paused", Detail: "--include-paused takes it"}
+		if l.By != l.Node {
+			out.Reason, out.Detail = "below_paused", "below "+b.deps.Model.Nodes[l.By].Name
+		}
+		b.plan.LeftOut = append(b.plan.LeftOut, out)
+	}
+	b.drop(func(p *picked) bool { return !kept.Has(p.node.Position) })
+	return nil
+}
+
+// checkOverrides warns for a --param that no node of the plan knows.
+func (b *build) checkOverrides() {
+	if len(b.req.Params) == 0 || len(b.picked) == 0 {
+		return
+	}
+	unknown := map[string]int{}
+	var known []string
+	for _, p := range b.picked {
+		if p.node.Params == nil {
+			continue
+		}
+		for _, name := range p.node.Params.UndeclaredOverrides() {
+			unknown[strings.ToLower(name)]++
+		}
+		for _, x := range p.node.Params.Params() {
+			if _, override := b.req.Params[strings.ToLower(x.Name)]; !override && !slices.Contains(known, x.Name) {
+				known = append(known, x.Name)
+			}
+		}
+	}
+	names := make([]string, 0, len(unknown))
+	for name, n := range unknown {
+		if n == len(b.picked) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b.diags = append(b.diags, diag.Warnf("undeclared", "--param %s: no node of this plan has a parameter of that name", name).
+			WithHint("%s", diag.DidYouMean(name, known, "declare it under `params`, or leave the override out")))
+	}
+}
+
+// distinct drops diagnostics that were reported before.
+func distinct(list diag.List) diag.List {
+	seen := make(map[diag.Diagnostic]bool, len(list))
+	out := list[:0]
+	for _, d := range list {
+		if !seen[d] {
+			seen[d] = true
+			out = append(out, d)
+		}
+	}
+	return out
+}
