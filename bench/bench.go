@@ -57,6 +57,10 @@ type Case struct {
 	// Spread is (slowest − fastest) / median of the case's rounds.
 	Spread float64
 	Rounds int
+	// CPU is the median of the processor time of a started process, user and
+	// system, in seconds: on a shared machine it tells more than the clock. 0 =
+	// unknown.
+	CPU float64
 	// PeakMB is the greatest memory of a started process, 0 = unknown.
 	PeakMB float64
 }

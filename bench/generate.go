@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,8 @@ type generator struct {
 	rand   *rand.Rand
 	levels [][]string // names by level
 	info   Generated
+	// deepest is the level of info.Leaf.
+	deepest int
 }
 
 // Generate writes a project of n tables into dir, which is made: eight levels,
@@ -121,8 +124,8 @@ func (g *generator) table(i, n int) error {
 	case l == 0:
 		g.info.Single = name
 	}
-	if l == len(levelShares)-1 {
-		g.info.Leaf = name
+	if l >= g.deepest {
+		g.info.Leaf, g.deepest = name, l
 	}
 	var y strings.Builder
 	kind := "fact"
@@ -165,7 +168,7 @@ func (g *generator) reader(i, l int) string {
 		if g.rand.IntN(20) == 0 {
 			other = g.levels[0][g.rand.IntN(1+len(g.levels[0])/200)] // a hub
 		}
-		if other != first && !contains(joins, other) {
+		if other != first && !slices.Contains(joins, other) {
 			joins = append(joins, other)
 		}
 	}
@@ -209,13 +212,4 @@ func (g *generator) pick(i, l int) string {
 	last := min(len(names), (i/domainSize+1)*own)
 	first := max(0, min(last-1, last-own))
 	return names[first+g.rand.IntN(last-first)]
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

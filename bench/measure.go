@@ -12,8 +12,9 @@ type sample struct {
 	rows, statements int64
 	// sum identifies the rows that were made, in any order.
 	sum string
-	// peakMB is the greatest memory of a started process.
-	peakMB float64
+	// peakMB is the greatest memory of a started process, cpu its processor
+	// time in seconds.
+	peakMB, cpu float64
 }
 
 // measured is a case to be measured.
@@ -35,7 +36,7 @@ func (r *runner) measure(ctx context.Context, m measured) error {
 	if r.cfg.Short {
 		c.Target = 0
 	}
-	var times, floors, ratios []float64
+	var times, floors, ratios, cpu []float64
 	want := m.want
 	for round := range r.cfg.Rounds {
 		var a, f sample
@@ -60,8 +61,9 @@ func (r *runner) measure(ctx context.Context, m measured) error {
 		c.Equal = c.Equal && a.sum == f.sum
 		c.Rows, c.Statements, c.PeakMB = a.rows, a.statements, max(c.PeakMB, a.peakMB)
 		times, floors, ratios = append(times, a.seconds), append(floors, f.seconds), append(ratios, a.seconds/f.seconds)
+		cpu = append(cpu, a.cpu)
 	}
-	c.Seconds, c.Floor, c.Ratio = median(times), median(floors), median(ratios)
+	c.Seconds, c.Floor, c.Ratio, c.CPU = median(times), median(floors), median(ratios), median(cpu)
 	if c.Seconds > 0 {
 		c.Spread = (slices.Max(times) - slices.Min(times)) / c.Seconds
 	}

@@ -346,7 +346,7 @@ func (r *runner) start(ctx context.Context) error {
 			return sample{}, fmt.Errorf("read the summary: %w", err)
 		}
 		return sample{seconds: p.seconds - time.Duration(doc.Elapsed).Seconds(), rows: doc.Rows, statements: int64(doc.Ran),
-			sum: fmt.Sprint(doc.Ran, doc.Rows), peakMB: p.peakMB}, nil
+			sum: fmt.Sprint(doc.Ran, doc.Rows), cpu: p.cpu, peakMB: p.peakMB}, nil
 	}
 	if _, err := backfill(ctx); err != nil { // fills the cache
 		return err

@@ -55,7 +55,7 @@ func selections() []selection {
 func planning(ctx context.Context, r *runner) error {
 	sizes := []size{{1000, goalWarm1000, goalCold1000}, {3000, 0, 0}, {10_000, goalWarm10000, 0}}
 	if r.cfg.Short {
-		sizes = []size{{60, goalWarm1000, goalCold1000}, {120, goalWarm10000, 0}}
+		sizes = []size{{100, goalWarm1000, goalCold1000}, {200, goalWarm10000, 0}}
 	}
 	if r.cfg.Binary == "" {
 		r.note("the cases of the command are left out: no built command is given")
@@ -108,7 +108,7 @@ func (r *runner) command(ctx context.Context, dir string, g Generated, s size) (
 		if err := json.Unmarshal(p.out, &doc); err != nil {
 			return sample{}, fmt.Errorf("read the plan: %w", err)
 		}
-		return sample{seconds: p.seconds, statements: doc.Estimate.Statements, peakMB: p.peakMB,
+		return sample{seconds: p.seconds, statements: doc.Estimate.Statements, cpu: p.cpu, peakMB: p.peakMB,
 			sum: fmt.Sprint(len(doc.Nodes), doc.Estimate.Instances, doc.Estimate.Statements)}, nil
 	}
 	if s.cold > 0 {

@@ -22,9 +22,9 @@ func Build(ctx context.Context, dir string) (string, error) {
 
 // ended is a process that has ended well.
 type ended struct {
-	seconds float64
-	peakMB  float64
-	out     []byte
+	seconds, cpu float64
+	peakMB       float64
+	out          []byte
 }
 
 // process runs the command in a folder, from its start to its end.
@@ -37,7 +37,8 @@ func (r *runner) process(ctx context.Context, dir string, args ...string) (ended
 	if err != nil {
 		return ended{}, fmt.Errorf("retrofill %s: %w: %s", strings.Join(args, " "), err, tail(complaints.String()))
 	}
-	return ended{seconds: seconds, peakMB: peakMB(cmd.ProcessState), out: out.Bytes()}, nil
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return ended{seconds: seconds, cpu: cpu.Seconds(), peakMB: peakMB(cmd.ProcessState), out: out.Bytes()}, nil
 }
 
 // tail gives the end of a long text.

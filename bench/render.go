@@ -53,7 +53,7 @@ func Text(w io.Writer, res Result) error {
 		return fmt.Errorf("bench: write: %w", err)
 	}
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "case\tseconds\tspread\tfloor\tratio\ttarget\t\tequal\tstatements\tpeak")
+	fmt.Fprintln(t, "case\tseconds\tspread\tfloor\tratio\ttarget\t\tequal\tstatements\tcpu\tpeak")
 	for _, c := range res.Cases {
 		fmt.Fprintln(t, strings.Join(cells(c), "\t"))
 	}
@@ -72,7 +72,7 @@ func Text(w io.Writer, res Result) error {
 func Markdown(w io.Writer, res Result) error {
 	var b strings.Builder
 	b.WriteString(res.Machine.String() + rounds(res) + "\n\n")
-	b.WriteString("| case | seconds | spread | floor | ratio | target | met | equal | statements | peak memory |\n|---|--:|--:|--:|--:|--:|---|---|--:|--:|\n")
+	b.WriteString("| case | seconds | spread | floor | ratio | target | met | equal | statements | CPU | peak memory |\n|---|--:|--:|--:|--:|--:|---|---|--:|--:|--:|\n")
 	for _, c := range res.Cases {
 		b.WriteString("| " + strings.Join(cells(c), " | ") + " |\n")
 	}
@@ -113,15 +113,18 @@ func cells(c Case) []string {
 			met = "NO"
 		}
 	}
-	equal, peak := "yes", "–"
+	equal, peak, cpu := "yes", "–", "–"
 	if !c.Equal {
 		equal = "NO"
+	}
+	if c.CPU > 0 {
+		cpu = short(c.CPU)
 	}
 	if c.PeakMB > 0 {
 		peak = fmt.Sprintf("%.0f MB", c.PeakMB)
 	}
 	return []string{c.Suite + "/" + c.Name, short(c.Seconds), fmt.Sprintf("±%.0f %%", c.Spread*50), floor,
-		fmt.Sprintf("%.2f", c.Ratio), target, met, equal, fmt.Sprint(c.Statements), peak}
+		fmt.Sprintf("%.2f", c.Ratio), target, met, equal, fmt.Sprint(c.Statements), cpu, peak}
 }
 
 // short gives seconds with three significant digits.

@@ -110,6 +110,15 @@ func (t *Table) CodeFile() string {
 	return t.SQLFile
 }
 
+// CodePos gives the start of the SELECT: of its file, or of what it is
+// composed of.
+func (t *Table) CodePos() diag.Pos {
+	if t.Compose != nil {
+		return t.Compose.Pos
+	}
+	return diag.Pos{File: t.SQLFile, Line: 1, Column: 1}
+}
+
 // Relocate moves diagnostics about a composed SELECT to what it is made of:
 // the metric, filter or field in the YAML. Others stay as they are.
 func (t *Table) Relocate(list diag.List) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/retrofill/retrofill/modeling/sqlast"
+	"github.com/retrofill/retrofill/planner/lineage"
 	"github.com/retrofill/retrofill/planner/plan"
 )
 
@@ -24,13 +25,9 @@ type definitionText struct {
 // changed (semantics §4.5). False when its text cannot be analysed any more.
 // The error is for a text that is no definition.
 func Rejudge(ctx context.Context, p sqlast.Parser, d plan.Definition) (plan.Definition, bool, error) {
-	var text definitionText
-	if err := json.Unmarshal([]byte(d.Text), &text); err != nil {
-		return d, false, fmt.Errorf("planner: read definition of %s: %w", d.Table, err)
-	}
-	a, diags := sqlast.Split(ctx, p, text.Definition, text.Schema.Schema())
-	if a == nil || diags.HasErrors() {
-		return d, false, nil
+	a, err := analyseAgain(ctx, p, d)
+	if a == nil || err != nil {
+		return d, false, err
 	}
 	out := d
 	out.Version, out.RowSet, out.Key = a.Version, a.RowSet.Fingerprint, a.RowSet.KeyFingerprint
@@ -39,4 +36,41 @@ func Rejudge(ctx context.Context, p sqlast.Parser, d plan.Definition) (plan.Defi
 		out.Fields[strings.ToLower(f.Name)] = f.Fingerprint
 	}
 	return out, true, nil
+}
+
+// analyseAgain takes a recorded definition apart; nil when that is not
+// possible any more.
+func analyseAgain(ctx context.Context, p sqlast.Parser, d plan.Definition) (*sqlast.Analysis, error) {
+	var text definitionText
+	if err := json.Unmarshal([]byte(d.Text), &text); err != nil {
+		return nil, fmt.Errorf("planner: read definition of %s: %w", d.Table, err)
+	}
+	a, diags := sqlast.Split(ctx, p, text.Definition, text.Schema.Schema())
+	if diags.HasErrors() {
+		return nil, nil
+	}
+	return a, nil
+}
+
+// difference shows how the definition of a record differs from today's in its
+// key or row set ("key", "row set"): the canonical texts of both. "" when the
+// recorded one cannot be read: the refusal stands without it.
+func (b *build) difference(ctx context.Context, n *lineage.Node, r Built, what string) string {
+	d, ok := b.defs[r.Definition]
+	if !ok {
+		return ", whose definition the ledger does not have"
+	}
+	if b.deps.Parser == nil {
+		return ""
+	}
+	old, err := analyseAgain(ctx, b.deps.Parser, d)
+	if err != nil || old == nil {
+		return ""
+	}
+	for _, x := range sqlast.Compare(old, n.Analysis).Reasons {
+		if x.What == what {
+			return fmt.Sprintf("\nwas: %s\nnow: %s", x.Old, x.New)
+		}
+	}
+	return ""
 }

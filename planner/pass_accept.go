@@ -11,8 +11,10 @@ import (
 	"github.com/retrofill/retrofill/planner/plan"
 )
 
-// loadAcceptances reads what is accepted, and adds what this request accepts.
+// loadAcceptances reads what is accepted, and adds what this request accepts,
+// which must not be dates that it refreshes.
 func (b *build) loadAcceptances(ctx context.Context) error {
+	b.checkEffectiveDates()
 	b.accepted = nil
 	if l, ok := b.deps.Ledger.(Acceptor); ok {
 		list, err := l.Acceptances(ctx, b.deps.Environment)

@@ -215,7 +215,7 @@ func (b *build) checkRendering(p *picked, step plan.Step) {
 	slices.Sort(sample)
 	pos := p.node.Pos()
 	if p.node.Table != nil {
-		pos = diag.Pos{File: p.node.Table.SQLFile, Line: 1, Column: 1}
+		pos = p.node.Table.CodePos()
 	}
 	dialect := param.Dialect(b.plan.Dialect)
 	for _, s := range step.Statements {

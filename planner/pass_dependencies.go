@@ -30,25 +30,34 @@ func passDependencies(ctx context.Context, b *build) error {
 	for _, p := range b.picked {
 		check.Selected = append(check.Selected, p.node.Name)
 		for _, in := range p.node.Inputs {
-			if in.Node < 0 || !b.readsInput(p, in) {
+			if in.Node < 0 {
 				continue
 			}
 			r := derive.Reads(p.node, in)
 			up := at[in.Node]
-			if err := b.checkOutside(ctx, p, in, r, up); err != nil {
-				return err
-			}
 			if up == p {
 				b.feedsItself(p, in, r)
 			}
-			if up == nil || len(r.Runs) == 0 {
+			if !b.readsInput(p, in) {
+				continue
+			}
+			if err := b.checkOutside(ctx, p, in, r, up); err != nil {
+				return err
+			}
+			if up == nil {
+				continue
+			}
+			if len(r.Runs) > 0 && !r.Same {
+				b.refuseAhead(p, up, r)
+				r = notAhead(r)
+			}
+			if len(r.Runs) == 0 {
 				continue
 			}
 			e := plan.Edge{Node: up.node.Name, Kind: edgeKind(p, up, in, r), Because: r.Why}
 			if !r.Same {
 				e.Map = b.slotMap(maps, r.Runs)
 				check.Previous = append(check.Previous, groups.PreviousCycle{Node: p.node.Name, Reads: up.node.Name})
-				b.refuseAhead(p, up, r)
 			}
 			p.out.Needs = append(p.out.Needs, e)
 		}
@@ -142,6 +151,19 @@ func (b *build) refuseAhead(p, up *picked, r lineage.Reads) {
 			}
 		}
 	}
+}
+
+// notAhead drops the later dates that a node reads: none of them is refreshed
+// by the plan, so there is nothing to wait for.
+func notAhead(r lineage.Reads) lineage.Reads {
+	runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run plan.MapRun) bool { return run.Lo > 0 })
+	r.Same = true
+	for i := range runs {
+		runs[i].Hi = min(runs[i].Hi, 0)
+		r.Same = r.Same && runs[i].Lo == 0
+	}
+	r.Runs = runs
+	return r
 }
 
 func days(n int) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/modeling/diag"
 	"github.com/retrofill/retrofill/planner/fields"
 	"github.com/retrofill/retrofill/planner/lineage"
 	"github.com/retrofill/retrofill/planner/plan"
@@ -14,7 +15,7 @@ import (
 
 // passFields closes the selected fields over co-location and over readers and
 // sources of the requested levels (semantics §4, §5.1).
-func passFields(_ context.Context, b *build) error {
+func passFields(ctx context.Context, b *build) error {
 	if b.diags.HasErrors() {
 		return nil
 	}
@@ -35,7 +36,9 @@ func passFields(_ context.Context, b *build) error {
 					t.Changed[f] = w
 				}
 			}
-			t.Differences = b.differences(n, c)
+			if b.req.FieldsGiven && b.isTarget(n) {
+				t.Differences = b.differences(ctx, n, c)
+			}
 		}
 		tables = append(tables, t)
 	}
@@ -50,11 +53,33 @@ func passFields(_ context.Context, b *build) error {
 	sortPicked(b.picked)
 	for _, p := range b.picked {
 		b.diags = append(b.diags, p.node.Diagnostics...)
+		for _, in := range p.node.Inputs {
+			if in.Node >= 0 && len(in.References) > 0 {
+				b.diags = append(b.diags, b.deps.Model.Nodes[in.Node].Diagnostics.Errors()...)
+			}
+		}
 		if p.node.IsTable() && p.node.Analysis == nil && !p.node.Diagnostics.HasErrors() {
 			b.errorf("broken_table", "%s cannot be analysed", p.node.Name).Pos = p.node.Pos()
 		}
 	}
+	b.leftUnknown()
 	return nil
+}
+
+// leftUnknown warns of tables that may be downstream but cannot be analysed:
+// what they read is not known, so that they are silently out of reach.
+func (b *build) leftUnknown() {
+	if b.req.Downstream == 0 && len(b.req.Children) == 0 {
+		return
+	}
+	for _, n := range b.deps.Model.Nodes {
+		if !n.IsTable() || n.Analysis != nil || slices.ContainsFunc(b.picked, func(p *picked) bool { return p.node == n }) {
+			continue
+		}
+		d := diag.Warnf("broken_downstream", "%s has problems of its own and is left out: whether it reads what is refreshed is not known", n.Name).
+			At(n.Pos()).WithHint("`retrofill validate` shows the problems; mend them and plan again, or refresh %s later", n.Name)
+		b.diags = append(b.diags, d)
+	}
 }
 
 // taskOutput stands for what a task writes: readers of its output tables read
@@ -151,16 +176,30 @@ func FieldTable(m *lineage.Model, n *lineage.Node) fields.Table {
 
 // differences puts the definition changes that refuse specified fields in
 // words (semantics §4.2).
-func (b *build) differences(n *lineage.Node, c changes) map[string]string {
+func (b *build) differences(ctx context.Context, n *lineage.Node, c changes) map[string]string {
 	out := map[string]string{}
 	say := func(reason string, list []change, what string) {
-		ch, ok := firstChange(list, b.dates)
+		first, ok := firstChange(list, b.dates)
 		if !ok {
 			return
 		}
-		out[reason] = fmt.Sprintf("%s of %s differs from the one that %s built %s..%s with", what, n.Name, ch.record.Backfill, ch.from, ch.to)
+		var dates []bizdate.Date
+		for _, d := range b.dates { // those that the same definition built
+			if slices.ContainsFunc(list, func(x change) bool {
+				return x.from <= d && d <= x.to && x.record.Definition == first.record.Definition && x.record.Backfill == first.record.Backfill
+			}) {
+				dates = append(dates, d)
+			}
+		}
+		text := fmt.Sprintf("%s of %s differs from the one that %s built %s with", what, n.Name, first.record.Backfill, rangesText(dates))
+		out[reason] = text + b.difference(ctx, n, first.record, strings.TrimPrefix(what, "the "))
 	}
 	say(fields.PKChanged, c.key, "the key")
+	for _, k := range n.Table.Key {
+		if len(c.key) == 0 {
+			say(fields.PKChanged, c.fields[k], "the key")
+		}
+	}
 	say(fields.RowSetChanged, c.rowSet, "the row set")
 	if n.Analysis.Unsplittable != nil {
 		out[fields.Unsplittable] = n.Analysis.Unsplittable.Reason

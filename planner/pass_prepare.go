@@ -211,9 +211,14 @@ func passName(ctx context.Context, b *build) error {
 		return nil
 	}
 	day := todayIn(b)
-	base := b.targets[0].Name
-	if b.req.Stale && len(b.req.Nodes) == 0 {
+	var base string
+	switch {
+	case b.req.Stale && len(b.req.Nodes) == 0:
 		base = "stale" // of all tables, none of them the current one
+	case len(b.targets) > 0:
+		base = b.targets[0].Name
+	default:
+		base = b.picked[0].node.Name // the current node itself is excluded
 	}
 	n, err := b.deps.Ledger.NextNumber(ctx, base, day)
 	if err != nil {

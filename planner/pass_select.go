@@ -2,10 +2,12 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/retrofill/retrofill/modeling/diag"
+	"github.com/retrofill/retrofill/modeling/param"
 	"github.com/retrofill/retrofill/planner/lineage"
 	"github.com/retrofill/retrofill/planner/plan"
 	"github.com/retrofill/retrofill/planner/selector"
@@ -76,6 +78,12 @@ func (b *build) target(n *lineage.Node) {
 // isTarget tells whether the node is a current node.
 func (b *build) isTarget(n *lineage.Node) bool { return b.isTargets[n] }
 
+// isNamed tells whether the node is a current node that was named, not found
+// by a selection.
+func (b *build) isNamed(n *lineage.Node) bool {
+	return b.isTarget(n) && slices.ContainsFunc(b.req.Nodes, func(name string) bool { return strings.EqualFold(name, n.Name) })
+}
+
 // selectChildren resolves --children: these level-1 children and everything
 // below them, besides the levels of --downstream (semantics §5.1).
 func (b *build) selectChildren() error {
@@ -106,8 +114,7 @@ func (b *build) downstream() int {
 }
 
 // passLeaveOut takes the excluded nodes out of the plan, and paused nodes with
-// everything below them (semantics §5.4). A current node that is paused stays:
-// it was named.
+// everything below them (semantics §5.4). A paused node that was named stays.
 func passLeaveOut(_ context.Context, b *build) error {
 	if b.diags.HasErrors() || b.idle {
 		return nil
@@ -122,6 +129,7 @@ func passLeaveOut(_ context.Context, b *build) error {
 			Hint = "`retrofill ls --select …` shows a selection; --include-paused takes paused nodes"
 	}
 	b.checkOverrides()
+	b.checkShadowed()
 	return nil
 }
 
@@ -152,7 +160,7 @@ func (b *build) leaveExcluded() {
 }
 
 func (b *build) leavePaused() error {
-	if b.req.IncludePaused || !slices.ContainsFunc(b.picked, func(p *picked) bool { return b.isPaused(p.node) && !b.isTarget(p.node) }) {
+	if b.req.IncludePaused || !slices.ContainsFunc(b.picked, func(p *picked) bool { return b.isPaused(p.node) && !b.isNamed(p.node) }) {
 		return nil
 	}
 	g, err := b.selection()
@@ -162,7 +170,7 @@ func (b *build) leavePaused() error {
 	all, keep := g.Empty(), g.Empty()
 	for _, p := range b.picked {
 		all.Add(p.node.Position)
-		if b.isTarget(p.node) {
+		if b.isNamed(p.node) {
 			keep.Add(p.node.Position)
 		}
 	}
@@ -208,6 +216,35 @@ func (b *build) checkOverrides() {
 	for _, name := range names {
 		b.diags = append(b.diags, diag.Warnf("undeclared", "--param %s: no node of this plan has a parameter of that name", name).
 			WithHint("%s", diag.DidYouMean(name, known, "declare it under `params`, or leave the override out")))
+	}
+}
+
+// checkShadowed says which built-in parameters have a value of the user's
+// (semantics §2.5).
+func (b *build) checkShadowed() {
+	nodes := map[string][]string{}
+	first := map[string]param.Param{}
+	var names []string
+	for _, p := range b.picked {
+		if p.node.Params == nil {
+			continue
+		}
+		for _, x := range p.node.Params.Shadowed() {
+			if _, known := first[x.Name]; !known {
+				first[x.Name] = x
+				names = append(names, x.Name)
+			}
+			nodes[x.Name] = append(nodes[x.Name], p.node.Name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		who := nodes[name][0]
+		if n := len(nodes[name]); n > 1 {
+			who = fmt.Sprintf("%s and %d more", who, n-1)
+		}
+		d := b.warnf("shadows_builtin", "${%s} has a value of the project or the command line in %s, in place of the built-in one", name, who)
+		d.Pos, d.Hint = first[name].Pos, "give the parameter another name if that is not meant"
 	}
 }
 

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,11 +25,13 @@ func stalePasses() []pass {
 		{"stale dates", passStaleDates},
 		{"stale", passStale},
 		{"left out", passLeaveOut},
+		{"left out", passLeaveOut},
 		{"sources", passSources},
 		{"dependencies", passDependencies},
 		{"strategy", passStrategy},
 		{"stale reasons", passStaleReasons},
 		{"compile", passCompile},
+		{"running", passRunning},
 		{"partitions", passPartitions},
 		{"prepare", passPrepare},
 		{"estimate", passEstimate},
@@ -192,10 +193,14 @@ func (b *build) lookedAt(x *stale.Index) ([]*lineage.Node, [][]bizdate.Date, *li
 				held[n.Position] = by
 			}
 		}
-		if n.Table.Paused && !b.req.IncludePaused && b.req.PausedTasks != "run" {
+		if b.isPaused(n) && !b.req.IncludePaused && b.req.PausedTasks != "run" && !b.isNamed(n) {
 			held[n.Position] = n.Name
 		}
 		if len(b.targets) > 0 && !b.isTarget(n) {
+			continue
+		}
+		if b.excluded != nil && b.excluded.Has(n.Position) {
+			b.plan.LeftOut = append(b.plan.LeftOut, plan.LeftOut{Node: n.Name, Reason: "excluded", Detail: "--exclude " + strings.Join(b.req.Exclude, " ")})
 			continue
 		}
 		if n.Analysis == nil || n.Diagnostics.HasErrors() {
@@ -243,13 +248,21 @@ func (b *build) pickStale(x *stale.Index, n *lineage.Node, dates []bizdate.Date,
 	j := x.Judge(n, dates, derive)
 	t := j.Table()
 	reads := slices.ContainsFunc(n.Inputs, func(in lineage.Input) bool { return in.Node == n.Position })
+	paused := b.pausedFields(n)
 	var parts []part
 	for before := -1; ; {
 		parts = parts[:0]
 		total := 0
 		for _, s := range t.Stale() {
+			if s.Fields = slices.DeleteFunc(s.Fields, func(f string) bool { return slices.Contains(paused, f) }); len(s.Fields) == 0 && !s.Rows {
+				continue
+			}
 			p, ok := b.stalePart(n, s)
 			if !ok {
+				return
+			}
+			if held := writtenOf(p.fields, paused); len(held) > 0 {
+				b.plan.LeftOut = append(b.plan.LeftOut, plan.LeftOut{Node: n.Name, Reason: "paused", Detail: "paused fields would be written: " + strings.Join(held, ", ")})
 				return
 			}
 			parts = append(parts, p)
@@ -278,6 +291,31 @@ func (b *build) pickStale(x *stale.Index, n *lineage.Node, dates []bizdate.Date,
 	slices.Sort(p.real)
 	b.say(p, t)
 	b.picked, b.byNode[n] = append(b.picked, p), p
+}
+
+// pausedFields gives the fields that are not to be written (semantics §4.7).
+func (b *build) pausedFields(n *lineage.Node) []string {
+	if b.req.IncludePaused || b.isNamed(n) {
+		return nil
+	}
+	var out []string
+	for _, f := range n.Table.Fields {
+		if f.Paused {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// writtenOf gives the fields of a list that are written.
+func writtenOf(list []fields.Field, of []string) []string {
+	var out []string
+	for _, f := range list {
+		if !f.Kept && slices.Contains(of, f.Name) {
+			out = append(out, f.Name)
+		}
+	}
+	return out
 }
 
 // join adds a part's fields and writes to those of the node.
@@ -386,173 +424,4 @@ func (b *build) staleDates() {
 			b.targets = append(b.targets, p.node) // for names and messages
 		}
 	}
-}
-
-// say puts into words why each field of a node is stale.
-func (b *build) say(p *picked, t *stale.Table) {
-	p.reasons = map[string]string{}
-	for _, r := range t.Rows {
-		var words []string
-		inputs := [2]stale.Run{{State: stale.InputRebuilt}, {State: stale.InputRebuilt, RowSet: true}}
-		for i := range r.Runs {
-			run := &r.Runs[i]
-			if !run.State.Stale() {
-				continue
-			}
-			if run.State == stale.InputRebuilt { // told together
-				of := &inputs[0]
-				if run.RowSet {
-					of = &inputs[1]
-				}
-				for _, in := range run.Inputs {
-					if !slices.ContainsFunc(of.Inputs, func(x stale.Rebuilt) bool { return x.String() == in.String() }) {
-						of.Inputs = append(of.Inputs, in)
-					}
-				}
-				continue
-			}
-			if w := RunText(run); !slices.Contains(words, w) {
-				words = append(words, w)
-			}
-		}
-		for i := range inputs {
-			if len(inputs[i].Inputs) > 0 {
-				words = append(words, RunText(&inputs[i]))
-			}
-		}
-		if len(words) > maxReasons {
-			words = append(words[:maxReasons], fmt.Sprintf("and %d more reasons", len(words)-maxReasons))
-		}
-		if text := strings.Join(words, "; "); text != "" && p.reasons[r.Field] == "" {
-			p.reasons[r.Field] = text
-		}
-	}
-}
-
-// maxReasons is the most reasons of one field that a plan names.
-const maxReasons = 3
-
-// RunText puts the reason of a run of the matrix in words.
-func RunText(r *stale.Run) string {
-	of := ""
-	if r.RowSet {
-		of = "row set: "
-	}
-	switch r.State {
-	case stale.NeverBuilt:
-		return "never built"
-	case stale.OtherLogic, stale.Accepted:
-		words := of + "built by other logic"
-		if r.Backfill != "" {
-			words += " (" + r.Backfill + ")"
-		}
-		if r.State == stale.Accepted {
-			return words + ", accepted"
-		}
-		return words
-	case stale.InputRebuilt:
-		names := make([]string, 0, len(r.Inputs))
-		for _, in := range r.Inputs {
-			if in.Field == "" && slices.ContainsFunc(r.Inputs, func(x stale.Rebuilt) bool { return x.Table == in.Table && x.Field != "" }) {
-				continue // a field says more
-			}
-			s := in.String()
-			if in.Backfill != "" {
-				s += " by " + in.Backfill
-			}
-			names = append(names, s)
-		}
-		const most = 3
-		if n := len(names); n > most {
-			names = append(names[:most], fmt.Sprintf("%d more", n-most))
-		}
-		return of + "rebuilt since: " + strings.Join(names, ", ")
-	}
-	return string(r.State)
-}
-
-// passStaleReasons replaces the reasons of a selection by those of the matrix.
-func passStaleReasons(_ context.Context, b *build) error {
-	if b.diags.HasErrors() {
-		return nil
-	}
-	for _, p := range b.picked {
-		for i := range p.out.Fields {
-			f := &p.out.Fields[i]
-			if why := p.reasons[f.Name]; why != "" && f.Written {
-				f.Because = why
-			}
-		}
-		if len(p.parts) == 1 {
-			p.out.Because = p.parts[0].because
-		} else {
-			p.out.Because = fmt.Sprintf("%d different sets of fields and dates", len(p.parts))
-		}
-		for i := range p.out.Writes {
-			p.out.Writes[i].RowsKept = !p.whole
-		}
-	}
-	return nil
-}
-
-// compileParts compiles a step for each part of a node.
-func (b *build) compileParts(ctx context.Context, p *picked) {
-	params := map[string]plan.Parameter{}
-	steps := []plan.Step{}
-	for k, x := range p.parts {
-		one := *p
-		one.parts, one.whole, one.fields, one.writes = nil, x.whole, x.fields, x.writes
-		one.real, one.isReal = x.dates, nil
-		one.out.Because, one.out.Strategy, one.out.Writes, one.out.Fields = x.because, plan.Rewrite, nil, nil
-		if slices.ContainsFunc(x.writes, func(w fields.Write) bool { return w.Column }) {
-			one.out.Strategy = plan.Column
-		}
-		step, ok := b.compileTable(ctx, &one)
-		if !ok {
-			return
-		}
-		b.checkRendering(&one, step)
-		for name, v := range one.out.Params {
-			params[name] = v
-		}
-		b.outFields(&one)
-		step.Writes = one.out.Writes
-		step.ID = fmt.Sprintf("%s/%s_%d", p.node.Name, step.Strategy, k+1)
-		step.Dates, step.Instances = ranges(x.dates), b.instances(&one, x.dates)
-		steps = append(steps, step)
-		p.out.Definition, p.out.Partition = one.out.Definition, one.out.Partition
-	}
-	p.out.Params = params
-	var current, unscheduled []bizdate.Date
-	for _, d := range p.dry {
-		if p.node.Schedule.Scheduled(d) {
-			current = append(current, d)
-		} else {
-			unscheduled = append(unscheduled, d)
-		}
-	}
-	dry := func(id, because string, dates []bizdate.Date) {
-		if len(dates) > 0 {
-			steps = append(steps, plan.Step{ID: p.node.Name + "/" + id, Strategy: plan.DryRun, Because: because,
-				Dates: ranges(dates), Instances: b.instances(p, dates)})
-		}
-	}
-	dry("current", "current", current)
-	dry("dry_run", fmt.Sprintf("not scheduled (%s)", p.node.Schedule), unscheduled)
-	p.out.Steps = steps
-	b.plan.Nodes = append(b.plan.Nodes, p.out)
-}
-
-// namesText lists the names of nodes, the first few.
-func namesText(nodes []*lineage.Node) string {
-	const most = 5
-	var names []string
-	for i, n := range nodes {
-		if i == most {
-			names = append(names, fmt.Sprintf("%d more", len(nodes)-most))
-			break
-		}
-		names = append(names, n.Name)
-	}
-	return strings.Join(names, ", ")
 }

@@ -36,6 +36,9 @@ func passSteps(_ context.Context, b *build) error {
 		if d.Detail == "" {
 			d.Detail = b.picked[0].dryWhy
 		}
+		if d.Hint == "" {
+			d.Hint = "select other dates or nodes, or let them run: --dry-run-tasks run, --paused-tasks run, without --dry-run-this-node"
+		}
 		b.diags = append(b.diags, d)
 	}
 	return nil

@@ -107,13 +107,28 @@ func passStrategy(_ context.Context, b *build) error {
 		case p.whole:
 			p.out.Because = "all fields"
 		case len(p.writes) > 0:
-			if p.out.Because = b.whyNotColumn(n, p.writes[0].Node); p.out.Because == "" {
-				p.out.Because = "every field of the node is refreshed"
-			}
+			p.out.Because = b.writeBecause(p, p.writes[0])
 		}
 		b.outFields(p)
 	}
 	return nil
+}
+
+// writeBecause tells why one materialization node is refreshed as it is.
+func (b *build) writeBecause(p *picked, w fields.Write) string {
+	switch {
+	case w.Column:
+		return "key declared, rows unchanged"
+	case p.whole:
+		return "all fields"
+	}
+	if why := b.whyNotColumn(p.node, w.Node); why != "" {
+		return why
+	}
+	if p.level < 0 {
+		return "its rows are read"
+	}
+	return "every field of the node is refreshed"
 }
 
 // outFields writes the fields with their reasons, and the writes.
@@ -150,6 +165,9 @@ func (b *build) outFields(p *picked) {
 		}
 		if out.Fields == nil {
 			out.Fields = []string{}
+		}
+		if why := b.writeBecause(p, w); p.parts == nil && why != p.out.Because {
+			out.Because = why
 		}
 		p.out.Writes = append(p.out.Writes, out)
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	duck "github.com/duckdb/duckdb-go/v2"
@@ -49,9 +51,43 @@ func (e *Engine) Execute(ctx context.Context, u executors.Unit) (executors.Resul
 	if err := e.ensureMarkers(ctx); err != nil {
 		return executors.Result{}, err
 	}
+	for try := 1; ; try++ {
+		facts, err := e.once(ctx, u, work)
+		if err == nil {
+			return executors.Result{Facts: facts}, nil
+		}
+		if try == conflictTries || work.transacts || classify(err) != executors.Transient || !pause(ctx, try) {
+			return fail(err)
+		}
+	}
+}
+
+// conflictTries bounds how often a unit is begun that another transaction of
+// this process was in the way of: groups run side by side in one database, and
+// two of their scripts may create the same schema. The transaction has been
+// rolled back, so that nothing of it is there, and the other one is over soon.
+// Each try waits a little longer, at most 0.3 s in all.
+const conflictTries = 6
+
+// pause waits before the next try, with a random half, so that those who met
+// do not meet again; false if ctx ends.
+func pause(ctx context.Context, try int) bool {
+	base := 10 * time.Millisecond << (try - 1)
+	t := time.NewTimer(base/2 + rand.N(base/2))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// once runs the unit's transaction on a connection of its own.
+func (e *Engine) once(ctx context.Context, u executors.Unit, work parsed) (executors.Facts, error) {
 	w, err := e.acquire(ctx)
 	if err != nil {
-		return fail(explain(err))
+		return nil, explain(err)
 	}
 	facts := executors.Facts{}
 	err = guard("write "+u.Marker.Instance, func() error { return e.attempt(ctx, w, u, work, facts) })
@@ -62,10 +98,7 @@ func (e *Engine) Execute(ctx context.Context, u executors.Unit) (executors.Resul
 	if errors.As(err, &failed) {
 		err = e.settle(ctx, u.Marker, failed.err)
 	}
-	if err != nil {
-		return fail(err)
-	}
-	return executors.Result{Facts: facts}, nil
+	return facts, err
 }
 
 // commitError marks an error of COMMIT itself.
@@ -78,8 +111,19 @@ type parsed struct {
 	parts  [][]string // for each of the unit's statements
 	script bool       // holds a user's script
 	dirty  bool       // may leave something on the connection
-	stages []string   // temporary tables to drop, quoted
-	digest string     // of all texts
+	// transacts says that a script has transaction statements of its own: what
+	// it committed is not undone by a rollback.
+	transacts bool
+	stages    []string // temporary tables to drop, quoted
+	digest    string   // of all texts
+}
+
+func transacts(sql string) bool {
+	switch sqlscript.FirstWord(sql) {
+	case "BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "EXECUTE": // EXECUTE may hide one
+		return true
+	}
+	return false
 }
 
 func parse(stmts []executors.Statement) (parsed, error) {
@@ -94,6 +138,7 @@ func parse(stmts []executors.Statement) (parsed, error) {
 		switch s.Role {
 		case executors.RoleScript:
 			p.script, p.dirty = true, true
+			p.transacts = p.transacts || slices.ContainsFunc(parts, transacts)
 		case executors.RoleStage:
 			if name := sqlscript.StageName(parts[0]); name != "" {
 				p.stages = append(p.stages, name)

@@ -23,7 +23,15 @@ type board struct {
 	cells []status.Status
 	// stored holds what the ledger has of daily instances, in the same order.
 	stored []status.Status
-	held   map[int]bool // cells that carry a pause flag
+	held   map[int]bool        // cells that carry a pause flag
+	holds  map[int]bool        // succeeded cells that carry one: what is below waits
+	forced map[int]bool        // cells that run whatever their upstream
+	halted map[int]bool        // cells that a user stopped in this run
+	wished map[ledger.Key]bool // instances that a user wants stopped
+	// cut holds the dependencies that users removed; cutUps those on the same
+	// date, by cell.
+	cut    map[cutEdge]bool
+	cutUps map[int][]int
 	// open are daily instances whose outcome must be looked up.
 	open map[ledger.Key]record
 	// slots are the records of sub-daily instances.
@@ -35,11 +43,20 @@ type record struct {
 	status  status.Status
 	attempt int
 	paused  bool
+	forced  bool
+}
+
+// cutEdge is a dependency that does not count: of a node on a date on another
+// node on a date.
+type cutEdge struct {
+	node, up   int
+	date, read bizdate.Date
 }
 
 func newBoard(p *plan.Plan) *board {
 	b := &board{
 		nodes: len(p.Nodes), dates: make(map[bizdate.Date]int, len(p.Dates)), held: map[int]bool{},
+		holds: map[int]bool{}, forced: map[int]bool{}, halted: map[int]bool{}, wished: map[ledger.Key]bool{}, cut: map[cutEdge]bool{}, cutUps: map[int][]int{},
 		cells:  make([]status.Status, len(p.Nodes)*len(p.Dates)),
 		stored: make([]status.Status, len(p.Nodes)*len(p.Dates)),
 		open:   map[ledger.Key]record{}, slots: map[ledger.Key]record{},
@@ -52,16 +69,25 @@ func newBoard(p *plan.Plan) *board {
 
 func (b *board) at(dateIndex, node int) int { return dateIndex*b.nodes + node }
 
-// load reads the backfill's records and counts them.
-func (b *board) load(ctx context.Context, l Ledger, counts *status.Counts) error {
+// load reads the backfill's records and counts them; what runs in this process
+// is counted in the status that live knows.
+func (b *board) load(ctx context.Context, l Ledger, counts *status.Counts, live map[ledger.Key]*live) error {
+	if err := b.loadCuts(ctx, l); err != nil {
+		return err
+	}
 	return l.Instances(ctx, func(i ledger.Instance) error {
 		di, known := b.dates[i.Key.Date]
 		if !known || i.Key.Node < 0 || i.Key.Node >= b.nodes {
 			return fmt.Errorf("run: read records: instance %s is not in the plan", i.ID)
 		}
+		counted := i.Status
+		if j := live[i.Key]; j != nil {
+			counted = j.status
+		}
 		counts.Add(status.State{}, -1)
-		counts.Add(status.State{Status: i.Status, Paused: i.Paused}, 1)
-		r := record{status: i.Status, attempt: i.Attempt, paused: i.Paused}
+		counts.Add(status.State{Status: counted, Paused: i.Paused}, 1)
+		r := record{status: i.Status, attempt: i.Attempt, paused: i.Paused, forced: i.Forced}
+		b.flags(di, i)
 		if i.Key.Slot != "" {
 			b.slots[i.Key] = r
 			return nil
@@ -79,6 +105,41 @@ func (b *board) load(ctx context.Context, l Ledger, counts *status.Counts) error
 		}
 		return nil
 	})
+}
+
+// flags takes over what users want of an instance. A pause flag on a finished
+// instance holds what is below it.
+func (b *board) flags(di int, i ledger.Instance) {
+	c := b.at(di, i.Key.Node)
+	switch {
+	case i.Paused && i.Status == status.Succeeded:
+		b.holds[c] = true
+	case i.Forced:
+		b.forced[c] = true
+	}
+	if i.Halted {
+		b.wished[i.Key] = true
+		b.halted[c] = i.Status == status.Stopped || b.halted[c]
+	}
+}
+
+// loadCuts reads the dependencies that users removed.
+func (b *board) loadCuts(ctx context.Context, l Ledger) error {
+	steered, can := l.(Steered)
+	if !can {
+		return nil
+	}
+	list, err := steered.Removals(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		b.cut[cutEdge{node: x.Key.Node, up: x.UpNode, date: x.Key.Date, read: x.UpDate}] = true
+		if di, known := b.dates[x.Key.Date]; known && x.UpDate == x.Key.Date {
+			b.cutUps[b.at(di, x.Key.Node)] = append(b.cutUps[b.at(di, x.Key.Node)], x.UpNode)
+		}
+	}
+	return nil
 }
 
 // orphans settles the records that an earlier process left behind: what was
@@ -132,8 +193,16 @@ func (r *runner) known(it groups.Item) groups.Known {
 		r.board.cells[c] = r.slotsStatus(it.Node, d, c)
 	}
 	switch s := r.board.cells[c]; {
+	case s == status.Succeeded && r.board.holds[c]:
+		return groups.Holds
 	case s == status.Succeeded:
 		return groups.Succeeded
+	case !r.chosen(it):
+		r.board.cells[c] = status.Succeeded // as far as the others are concerned
+		return groups.Succeeded
+	case r.board.halted[c]:
+		r.board.cells[c] = status.Stopped
+		return groups.Failed
 	case s == status.Failed && !r.opts.RerunFailed:
 		return groups.Failed
 	}
@@ -141,7 +210,13 @@ func (r *runner) known(it groups.Item) groups.Known {
 	if r.board.held[c] {
 		return groups.Held
 	}
+	if r.board.forced[c] {
+		return groups.Forced
+	}
 	for _, up := range r.ups[it.Node] {
+		if slices.Contains(r.board.cutUps[c], up) {
+			continue
+		}
 		if r.board.cells[r.board.at(di, up)].Broken() {
 			r.board.cells[c] = status.Blocked // the order says so too, and is recorded then
 			return groups.ToRun
@@ -159,6 +234,9 @@ func (r *runner) known(it groups.Item) groups.Known {
 func (r *runner) doom(dateIndex, node int) {
 	for _, c := range r.downs[node] {
 		cell := r.board.at(dateIndex, c)
+		if slices.Contains(r.board.cutUps[cell], node) || r.board.forced[cell] {
+			continue
+		}
 		if r.board.cells[cell] == status.Pending && !r.board.held[cell] {
 			r.board.cells[cell] = status.Blocked
 			r.doom(dateIndex, c)
@@ -199,6 +277,9 @@ func (r *runner) missing(node int, d bizdate.Date) (up int, on bizdate.Date, fou
 		lo, hi := r.plan.Reads(e, d)
 		for x := lo; x <= hi; x++ {
 			di, inPlan := r.board.dates[x]
+			if r.board.cut[cutEdge{node: node, up: up, date: d, read: x}] {
+				continue
+			}
 			if x != d && inPlan && r.board.cells[r.board.at(di, up)].Broken() {
 				return up, x, true
 			}
@@ -210,6 +291,8 @@ func (r *runner) missing(node int, d bizdate.Date) (up int, on bizdate.Date, fou
 // edges gives the dependencies inside one date.
 func (r *runner) edges() []groups.Edge {
 	var out []groups.Edge
+	clear(r.ups)
+	clear(r.downs)
 	for i := range r.plan.Nodes {
 		for _, e := range r.plan.Nodes[i].Needs {
 			if up := r.index[e.Node]; up != i && r.plan.SameDate(e) && !slices.Contains(r.ups[i], up) {

@@ -71,6 +71,9 @@ func (j *job) command(ctx context.Context, o *ledger.Outcome) {
 		fail("the command's output cannot be kept", logged)
 	default:
 		values, err := readOutputs(outputs)
+		if err == nil {
+			values, err = declared(j.step.Sets, values)
+		}
 		if err != nil {
 			fail("the command's outputs cannot be read", err)
 			return

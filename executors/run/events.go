@@ -19,6 +19,8 @@ const (
 	Resolved EventKind = "resolved" // an open outcome was looked up
 	Finished EventKind = "finished" // an instance has its status
 	Stopping EventKind = "stopping" // nothing new begins
+	Waiting  EventKind = "waiting"  // the run, or an instance, waits for its time
+	Reloaded EventKind = "reloaded" // another process changed records; they were read again
 	Ended    EventKind = "ended"    // the run is over
 )
 

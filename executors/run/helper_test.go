@@ -180,6 +180,8 @@ type world struct {
 	path  string
 	store *faultengine.Store
 	plan  plan.Plan
+	// marker is what commit markers call the backfill.
+	marker string
 }
 
 func newWorld(t testing.TB, p plan.Plan) *world {
@@ -189,6 +191,11 @@ func newWorld(t testing.TB, p plan.Plan) *world {
 	if _, err := l.Create(t.Context(), p, owner); err != nil {
 		t.Fatal(err)
 	}
+	b, err := l.Backfill(t.Context(), p.Backfill)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.marker = b.Marker
 	w.shut(l)
 	return w
 }
@@ -333,7 +340,7 @@ func (w *world) check(complete bool) error {
 				id := plan.InstanceID(node.Name, in.Slot.ID())
 				planned[id] = true
 				i, known := have[id]
-				_, done := w.store.Lookup(w.plan.Backfill, id)
+				_, done := w.store.Lookup(w.marker, id)
 				dry := node.Steps[in.Step].Strategy == plan.DryRun
 				switch {
 				case complete && i.Status != status.Succeeded:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/retrofill/retrofill/executors"
@@ -18,7 +19,7 @@ import (
 const lookupPatience = 10 * time.Second
 
 // item runs the slots of a node on one date, in time order.
-func (r *runner) item(hard, soft context.Context, it groups.Item) result {
+func (r *runner) item(hard, soft context.Context, it groups.Item, b *board, gen int) result {
 	di := r.dateIndex(it)
 	insts, err := r.x.Expand(di, it.Node)
 	if err != nil {
@@ -27,10 +28,12 @@ func (r *runner) item(hard, soft context.Context, it groups.Item) result {
 	sum := status.Succeeded
 	for _, in := range insts {
 		k := ledger.KeyOf(in)
-		was := r.board.record(k)
+		was := b.record(k)
 		switch {
-		case was.status == status.Succeeded:
+		case was.status == status.Succeeded, r.opts.Only != nil && !r.opts.Only[k]:
 			continue
+		case k.Slot != "" && b.forced[b.at(di, it.Node)] && !was.forced:
+			continue // only one slot of the date is forced
 		case was.status == status.Failed && !r.opts.RerunFailed:
 			sum = status.Failed
 			continue
@@ -47,7 +50,7 @@ func (r *runner) item(hard, soft context.Context, it groups.Item) result {
 			r.finished(k, was.status, o)
 			continue
 		}
-		s, err := r.instance(hard, soft, in, was)
+		s, err := r.instance(hard, soft, in, was, b, gen)
 		if err != nil {
 			return result{item: it, status: status.Unknown, fatal: err}
 		}
@@ -74,25 +77,36 @@ func (r *runner) selfDependent(node int) bool {
 // job is one instance on its way.
 type job struct {
 	*runner
-	in   plan.Instance
-	key  ledger.Key
-	id   string
-	node *plan.Node
-	step *plan.Step
+	board *board // that the worker knows
+	in    plan.Instance
+	key   ledger.Key
+	id    string
+	node  *plan.Node
+	step  *plan.Step
 	// from is the status that the instance is counted in.
 	from status.Status
+	// notes are warnings for its record.
+	notes []string
 }
 
 // instance brings one instance to an end. The error is fatal for the run.
-func (r *runner) instance(hard, soft context.Context, in plan.Instance, was record) (status.Status, error) {
+func (r *runner) instance(hard, soft context.Context, in plan.Instance, was record, b *board, gen int) (status.Status, error) {
 	k := ledger.KeyOf(in)
 	n := &r.plan.Nodes[in.Node]
-	j := &job{runner: r, in: in, key: k, id: r.id(k), node: n, step: &n.Steps[in.Step], from: was.status}
+	j := &job{runner: r, board: b, in: in, key: k, id: r.id(k), node: n, step: &n.Steps[in.Step], from: was.status}
+	hard, soft, leave, ok := r.enter(hard, soft, k, was.status, gen)
+	if !ok {
+		return status.Pending, nil // its records are read anew first
+	}
+	defer leave()
 	if was.status == status.Running || was.status == status.Unknown {
 		s, settled, err := j.resolve(hard, was.attempt)
 		if settled || err != nil {
 			return s, err
 		}
+	}
+	if s, settled, err := j.ahead(hard, soft); settled || err != nil {
+		return s, err
 	}
 	for try := 0; ; try++ {
 		o, retry, err := j.attempt(hard)
@@ -133,7 +147,7 @@ func (j *job) record(ctx context.Context, o ledger.Outcome) error {
 		return fmt.Errorf("run: record %s: %w", j.id, err)
 	}
 	if o.Status == status.Waiting {
-		j.move(j.from, status.Waiting)
+		j.move(j.key, j.from, status.Waiting)
 	} else {
 		j.finished(j.key, j.from, o)
 	}
@@ -148,22 +162,25 @@ func (j *job) attempt(ctx context.Context) (o ledger.Outcome, retry bool, fatal 
 	a, err := j.deps.Ledger.Start(ctx, j.key)
 	switch {
 	case errors.Is(err, ledger.ErrDone):
-		j.move(j.from, status.Succeeded)
+		j.move(j.key, j.from, status.Succeeded)
 		return ledger.Outcome{Key: j.key, Status: status.Succeeded}, false, nil
 	case errors.Is(err, ledger.ErrPaused):
+		j.mu.Lock()
+		j.refused = true
+		j.mu.Unlock()
 		return ledger.Outcome{Key: j.key, Status: status.Pending}, false, nil
 	case err != nil && ctx.Err() != nil:
 		return ledger.Outcome{Key: j.key, Status: status.Pending}, false, nil // not begun
 	case err != nil:
 		return o, false, fmt.Errorf("run: start %s: %w", j.id, err)
 	}
-	j.move(j.from, status.Running)
+	j.move(j.key, j.from, status.Running)
 	j.from = status.Running
 	j.mu.Lock()
 	j.ran++
 	j.mu.Unlock()
 	j.event(Event{Kind: Started, Node: j.key.Node, ID: j.id, Attempt: a.Number})
-	m := executors.Marker{Backfill: j.plan.Backfill, Instance: j.id, Attempt: a.Number, Token: a.Token}
+	m := executors.Marker{Backfill: j.marker, Instance: j.id, Attempt: a.Number, Token: a.Token}
 	o = ledger.Outcome{Key: j.key, Attempt: a.Number}
 	work := ctx
 	if j.step.TimeoutSec > 0 {
@@ -183,7 +200,8 @@ func (j *job) attempt(ctx context.Context) (o ledger.Outcome, retry bool, fatal 
 	res, err := j.deps.Engine.Execute(work, unit)
 	if err == nil {
 		j.succeed(&o, res.Facts)
-		return o, false, nil
+		retry := j.setValues(ctx, &o)
+		return o, retry, nil
 	}
 	return j.failed(ctx, work, o, m, err)
 }
@@ -212,7 +230,8 @@ func (j *job) failed(ctx, work context.Context, o ledger.Outcome, m executors.Ma
 			return o, false, nil
 		case done:
 			j.committed(&o, found)
-			return o, false, nil
+			retry := j.setValues(ctx, &o)
+			return o, retry, nil
 		}
 		class = executors.Transient // nothing of it is there
 	}
@@ -238,6 +257,7 @@ func (j *job) failed(ctx, work context.Context, o ledger.Outcome, m executors.Ma
 // succeed fills in what a committed attempt wrote.
 func (j *job) succeed(o *ledger.Outcome, facts executors.Facts) {
 	o.Status, o.Facts, o.Marked = status.Succeeded, facts, true
+	o.Reason = strings.Join(j.notes, "; ")
 	for _, w := range ledger.Written(j.node, j.step) {
 		rec := ledger.Record{Node: w.Node, Definition: j.node.Definition, Rows: rowsOf(w, facts)}
 		if !w.Whole || w.RowsKept {
@@ -269,7 +289,8 @@ func rowsOf(w ledger.Target, facts executors.Facts) int64 {
 // numbers are lost.
 func (j *job) committed(o *ledger.Outcome, m executors.Marker) {
 	j.succeed(o, nil)
-	o.Rows, o.Error, o.Reason = -1, "", fmt.Sprintf("attempt %d was found committed in the target", m.Attempt)
+	o.Rows, o.Error = -1, ""
+	o.Reason = strings.Join(append([]string{fmt.Sprintf("attempt %d was found committed in the target", m.Attempt)}, j.notes...), "; ")
 	for i := range o.Built {
 		o.Built[i].Rows = -1
 	}
@@ -315,7 +336,7 @@ func (j *job) resolve(ctx context.Context, attempt int) (s status.Status, settle
 		o.Status, o.Reason = status.Unknown, "retrofill ended while the command ran; whether it did its work cannot be looked up"
 		return o.Status, true, j.record(ctx, o)
 	}
-	m := executors.Marker{Backfill: j.plan.Backfill, Instance: j.id, Attempt: attempt}
+	m := executors.Marker{Backfill: j.marker, Instance: j.id, Attempt: attempt}
 	done, found, err := j.lookup(ctx, m)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -327,6 +348,7 @@ func (j *job) resolve(ctx context.Context, attempt int) (s status.Status, settle
 		return o.Status, true, j.record(ctx, o)
 	case done:
 		j.committed(&o, found)
+		j.setValues(ctx, &o)
 		return o.Status, true, j.record(ctx, o)
 	}
 	return 0, false, nil

@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/modeling/param"
 	"github.com/retrofill/retrofill/planner/plan"
 	"github.com/retrofill/retrofill/planner/status"
@@ -47,9 +49,9 @@ func (j *job) cross(ctx context.Context, ref param.LateRef) (string, error) {
 	d := j.in.Slot.Date
 	read := param.CrossRead{
 		Name: ref.Node + "." + ref.Output, Bizdate: d, Direct: true, Declared: true, // planning has checked both
-		InBackfill: param.Absent, Lookback: param.DefaultLookback,
+		InBackfill: param.Absent, Default: ref.Default, Lookback: ref.Days(),
 	}
-	recorded, err := valuer.Values(ctx, ref.Node, ref.Output, d-param.DefaultLookback, d)
+	recorded, err := valuer.Values(ctx, ref.Node, ref.Output, d-bizdate.Date(ref.Days()), d)
 	if err != nil {
 		return "", fmt.Errorf("run: bind %s of %s: %w", ref.Key, j.id, err)
 	}
@@ -71,6 +73,11 @@ func (j *job) cross(ctx context.Context, ref param.LateRef) (string, error) {
 	v, diags := param.ResolveCross(read)
 	if diags.HasErrors() {
 		return "", fmt.Errorf("run: bind %s of %s: %w", ref.Key, j.id, diags.Errors())
+	}
+	for _, w := range diags {
+		if !slices.Contains(j.notes, w.Summary) {
+			j.notes = append(j.notes, w.Summary)
+		}
 	}
 	return v.Value, nil
 }

@@ -44,6 +44,8 @@ var (
 	_ Ledger = (*ledger.Claim)(nil)
 	_ Logger = (*ledger.Claim)(nil)
 	_ Valuer = (*ledger.Claim)(nil)
+
+	_ Steered = (*ledger.Claim)(nil)
 )
 
 // Logger is a Ledger that keeps the output of commands.
@@ -55,6 +57,13 @@ type Logger interface {
 // last one of each business date in [from, to].
 type Valuer interface {
 	Values(ctx context.Context, node, param string, from, to bizdate.Date) ([]ledger.Value, error)
+}
+
+// Steered is a Ledger whose records other processes may change: dependencies
+// that users removed, and the name by which commit markers call the backfill.
+type Steered interface {
+	Removals(ctx context.Context) ([]ledger.Removal, error)
+	Marker() string
 }
 
 // Deps is what the runner works with. Engine and Ledger must be given; Clock
@@ -84,6 +93,8 @@ type Options struct {
 	RerunFailed bool
 	// RerunUnknown runs external commands again whose outcome is not known.
 	RerunUnknown bool
+	// Only runs these instances and leaves all others as they are; nil = all.
+	Only map[ledger.Key]bool
 	// Stop, when closed, lets nothing new begin; running instances finish. The
 	// context ends the run at once: queries are cancelled, commands killed.
 	Stop <-chan struct{}

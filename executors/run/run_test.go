@@ -186,7 +186,7 @@ func TestPaused(t *testing.T) {
 	}
 	claim.Claim = c
 	s, err := run.Run(t.Context(), run.Deps{Engine: faultengine.New(w.store, faultengine.Options{}), Ledger: claim, Clock: clock}, p, run.Options{})
-	if err != nil || s.State != ledger.Stopped || s.Counts.Of(status.Pending) != 2 || s.Counts.Of(status.Succeeded) != 1 {
+	if err != nil || s.State != ledger.Paused || s.Counts.Of(status.Pending) != 2 || s.Counts.Of(status.Succeeded) != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -249,6 +249,7 @@ func TestCommand(t *testing.T) {
 	dir := t.TempDir()
 	w := commandWorld(t, "dates 2024-01-01 1\nnode load command x", "sh", "-c", `echo "day $0 in $(pwd -P)"; echo oops >&2; echo "rate=1.5 $LEVEL" >> "$RETROFILL_OUTPUT"`, "${bizdate}")
 	w.plan.Nodes[0].Steps[0].Env = []string{"LEVEL=l${yyyy}"}
+	w.plan.Nodes[0].Steps[0].Sets = []plan.Set{{Param: "rate"}}
 	w.plan.Nodes[0].Params = map[string]plan.Parameter{"bizdate": {Value: "${yyyymmdd}"}}
 	l := w.open()
 	defer w.shut(l)

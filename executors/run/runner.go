@@ -12,6 +12,7 @@ import (
 	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/planner/groups"
 	"github.com/retrofill/retrofill/planner/plan"
+	"github.com/retrofill/retrofill/planner/skipif"
 	"github.com/retrofill/retrofill/planner/status"
 )
 
@@ -21,21 +22,36 @@ const maxCheap = 1000
 // runner is one run. The goroutine of run owns order, board and cheap; the
 // workers report to it.
 type runner struct {
-	deps  Deps
-	plan  *plan.Plan
-	opts  Options
-	x     *plan.Expander
-	index map[string]int // nodes by name
-	first []int          // index of each group's first date
-	ups   [][]int        // same-date upstream nodes
-	downs [][]int        // same-date readers
-	order *groups.Order
-	board *board
-	steps [][]*compiled
-	mail  *mailbox
-	cheap []ledger.Outcome
+	deps Deps
+	plan *plan.Plan
+	opts Options
+	x    *plan.Expander
+	// marker is what commit markers call the backfill.
+	marker string
+	// clauses are the compiled skip_if conditions, by node.
+	clauses []*skipif.Expr
+	bounds  bounds
+	began   time.Time
+	index   map[string]int // nodes by name
+	first   []int          // index of each group's first date
+	ups     [][]int        // same-date upstream nodes
+	downs   [][]int        // same-date readers
+	order   *groups.Order
+	board   *board
+	steps   [][]*compiled
+	mail    *mailbox
+	cheap   []ledger.Outcome
+	// steer says that other processes have changed records.
+	steer chan struct{}
+	// inflight are the items that workers have; halt says that the failure
+	// policy lets nothing new begin, whatever order is made anew.
+	inflight map[groups.Item]bool
+	halt     bool
 
 	mu       sync.Mutex
+	gen      int // rises when the board is read again
+	live     map[ledger.Key]*live
+	refused  bool // an instance was found paused when it should begin
 	counts   status.Counts
 	ran      int
 	rows     int64
@@ -53,7 +69,8 @@ func newRunner(ctx context.Context, deps Deps, p *plan.Plan, opts Options) (*run
 	if err != nil {
 		return nil, fmt.Errorf("run: start %s: %w", p.Backfill, err)
 	}
-	r := &runner{deps: deps, plan: p, opts: opts, x: x, index: map[string]int{}, board: newBoard(p), steps: make([][]*compiled, len(p.Nodes)),
+	r := &runner{steer: make(chan struct{}, 1), inflight: map[groups.Item]bool{}, live: map[ledger.Key]*live{}, marker: p.Backfill,
+		deps: deps, plan: p, opts: opts, x: x, index: map[string]int{}, board: newBoard(p), steps: make([][]*compiled, len(p.Nodes)),
 		ups: make([][]int, len(p.Nodes)), downs: make([][]int, len(p.Nodes))}
 	for i := range p.Nodes {
 		r.index[p.Nodes[i].Name] = i
@@ -62,13 +79,19 @@ func newRunner(ctx context.Context, deps Deps, p *plan.Plan, opts Options) (*run
 			r.steps[i][j] = &compiled{}
 		}
 	}
+	if s, can := deps.Ledger.(Steered); can {
+		r.marker = s.Marker()
+	}
+	if err := r.conditions(); err != nil {
+		return nil, fmt.Errorf("run: start %s: %w", p.Backfill, err)
+	}
 	n := 0
 	for _, g := range p.Groups {
 		r.first = append(r.first, n)
 		n += len(g)
 	}
 	r.counts.Add(status.State{}, p.Instances)
-	if err := r.board.load(ctx, deps.Ledger, &r.counts); err != nil {
+	if err := r.board.load(ctx, deps.Ledger, &r.counts, nil); err != nil {
 		return nil, fmt.Errorf("run: start %s: %w", p.Backfill, err)
 	}
 	if err := r.board.orphans(ctx, deps.Ledger, &r.counts); err != nil {
@@ -84,6 +107,7 @@ func (r *runner) subDaily(node int) bool { return r.x.Schedule(node).Cycle.SubDa
 // run is the whole run, from the first heartbeat to the final state.
 func (r *runner) run(ctx context.Context) (Summary, error) {
 	began := r.deps.Clock()
+	r.began = began
 	r.mail = newMailbox(r.deps.Events)
 	defer r.mail.close(2 * time.Second)
 	hard, kill := context.WithCancelCause(ctx)
@@ -101,8 +125,17 @@ func (r *runner) run(ctx context.Context) (Summary, error) {
 	defer beat()
 
 	r.event(Event{Kind: Begun})
-	err := r.prepare(hard)
-	if err == nil {
+	err := r.untilRunAt(soft)
+	if soft.Err() == nil {
+		r.began = r.deps.Clock() // budgets count from here
+		if cause := r.exhausted(); cause != nil {
+			stop(cause) // nothing may begin now
+		}
+	}
+	if err == nil && soft.Err() == nil {
+		err = r.prepare(hard)
+	}
+	if err == nil && soft.Err() == nil {
 		r.event(Event{Kind: Prepared})
 		err = r.loop(hard, soft, kill, stop)
 	}
@@ -139,10 +172,14 @@ func (r *runner) startHeartbeat(hard context.Context, kill, stop context.CancelC
 				}
 			}
 			switch signal {
-			case "stop":
+			case ledger.SignalStop:
 				stop(errStopped)
-			case "kill":
+			case ledger.SignalKill:
 				kill(errStopped)
+			case ledger.SignalPause:
+				stop(r.pausedByUser())
+			case ledger.SignalSteer:
+				r.poke()
 			}
 		}
 	}()
@@ -157,6 +194,7 @@ type result struct {
 	status status.Status
 	// fatal ends the run: the ledger or the engine as a whole is unusable.
 	fatal error
+	gen   int // of the board that the worker knew
 }
 
 // loop starts what may start and records what is blocked, until nothing is
@@ -166,13 +204,9 @@ func (r *runner) loop(hard, soft context.Context, kill, stop context.CancelCause
 	if err != nil {
 		return err
 	}
-	r.order, err = groups.NewOrder(groups.Config{
-		Groups: r.plan.Groups, Nodes: len(r.plan.Nodes), Edges: r.edges(), Policy: pol, Known: r.known,
-	})
-	if err != nil {
-		return fmt.Errorf("run: start %s: %w", r.plan.Backfill, err)
+	if err := r.arrange(pol); err != nil {
+		return err
 	}
-	r.block(r.order.Blocked())
 	results := make(chan result)
 	running := 0
 	stopping := soft.Done()
@@ -187,10 +221,24 @@ func (r *runner) loop(hard, soft context.Context, kill, stop context.CancelCause
 			r.order.Stop()
 			r.event(Event{Kind: Stopping, Reason: context.Cause(soft).Error()})
 		}
+		if fatal == nil && soft.Err() == nil {
+			select {
+			case <-r.steer:
+				fatal = r.reload(hard, pol)
+			default:
+			}
+		}
 		for fatal == nil && running < r.opts.Parallel {
+			if cause := r.exhausted(); cause != nil && soft.Err() == nil {
+				stop(cause)
+				break
+			}
 			it, ok := r.order.Next()
 			if !ok {
 				break
+			}
+			if r.inflight[it] {
+				continue // a worker has it already; its end is read from the ledger
 			}
 			if r.isDry(it) {
 				if fatal = r.dry(it); fatal == nil && len(r.cheap) >= maxCheap {
@@ -202,7 +250,13 @@ func (r *runner) loop(hard, soft context.Context, kill, stop context.CancelCause
 				break
 			}
 			running++
-			go func() { results <- r.item(hard, soft, it) }()
+			r.inflight[it] = true
+			board, gen := r.board, r.gen
+			go func() {
+				res := r.item(hard, soft, it, board, gen)
+				res.gen = gen
+				results <- res
+			}()
 		}
 		if err := r.flush(hard); err != nil && fatal == nil {
 			fatal = err
@@ -210,14 +264,33 @@ func (r *runner) loop(hard, soft context.Context, kill, stop context.CancelCause
 		if fatal != nil {
 			kill(fatal)
 		}
+		if running == 0 && fatal == nil && soft.Err() != nil && stopping != nil {
+			continue // a budget ended it: say so
+		}
 		if running == 0 {
-			return fatal
+			if fatal != nil || soft.Err() != nil || !r.steered(hard) {
+				return fatal
+			}
+			continue
 		}
 		select {
 		case res := <-results:
 			running--
+			delete(r.inflight, res.item)
 			if res.fatal != nil && fatal == nil {
 				fatal = res.fatal
+			}
+			if (res.status == status.Failed || res.status == status.Unknown) && pol != groups.Continue {
+				r.halt = true
+			}
+			if res.gen != r.gen {
+				// Records were changed while it ran; what became of it is there too.
+				if pol == groups.FailFast && r.halt {
+					kill(errFailFast)
+				} else if fatal == nil && soft.Err() == nil {
+					fatal = r.reload(hard, pol)
+				}
+				continue
 			}
 			if err := r.settle(res); err != nil && fatal == nil {
 				fatal = err
@@ -225,6 +298,8 @@ func (r *runner) loop(hard, soft context.Context, kill, stop context.CancelCause
 			if r.order.Cancel() {
 				kill(errFailFast)
 			}
+		case <-r.steer:
+			r.poke() // for the top of the loop
 		case <-stopping:
 		}
 	}
@@ -239,7 +314,14 @@ func (r *runner) settle(res result) error {
 	r.board.cells[r.board.at(di, res.item.Node)] = res.status
 	switch {
 	case res.status == status.Stopped:
+		r.halt = true
 		r.order.Stop() // before it begins another date
+	case res.status == status.Pending:
+		// Found paused: what is below it waits too.
+		if _, err := r.order.Hold(res.item); err != nil {
+			return fmt.Errorf("run: order: %w", err)
+		}
+		return nil
 	case res.status.Broken():
 		r.doom(di, res.item.Node)
 	}
@@ -336,7 +418,12 @@ func (r *runner) flush(ctx context.Context) error {
 func (r *runner) end(ctx, soft context.Context, began time.Time, err error) (Summary, error) {
 	ctx = context.WithoutCancel(ctx)
 	cause := context.Cause(soft)
+	var paused *pauseError
 	switch {
+	case errors.As(cause, &paused):
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
 	case cause != nil && !isStop(cause):
 		err = cause // the ledger or the engine failed, or another process took over
 	case cause != nil && errors.Is(err, context.Canceled):
@@ -369,12 +456,17 @@ func (r *runner) summary(cause, err error) Summary {
 		s.State, s.Note = ledger.Unknown, fmt.Sprintf("%d instances have an unknown outcome", r.counts.Of(status.Unknown))
 	case r.counts.Of(status.Succeeded) == r.counts.Total():
 		s.State = ledger.Succeeded
+	case errors.As(cause, new(*pauseError)):
+		s.State, s.Note = ledger.Paused, cause.Error()
 	case cause != nil && !errors.Is(cause, errFailFast):
 		s.State, s.Note = ledger.Stopped, errStopped.Error()
 	case bad+r.counts.Of(status.Stopped) > 0:
 		s.State, s.Note = ledger.Failed, fmt.Sprintf("%d instances failed, %d are blocked", r.counts.Of(status.Failed), r.counts.Of(status.Blocked))
+	case r.counts.Held() > 0 || r.refused || len(r.board.holds) > 0:
+		s.State, s.Note = ledger.Paused, r.heldNote()
 	default:
-		s.State, s.Note = ledger.Stopped, "paused instances hold the rest"
+		s.State, s.Note = ledger.Stopped, fmt.Sprintf("%d instances were not asked for and have not run: `retrofill resume %s` runs them",
+			r.counts.Of(status.Pending), r.plan.Backfill)
 	}
 	return s
 }
@@ -392,9 +484,12 @@ func (r *runner) event(e Event) {
 }
 
 // move counts an instance in its new status.
-func (r *runner) move(from, to status.Status) {
+func (r *runner) move(k ledger.Key, from, to status.Status) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if j := r.live[k]; j != nil {
+		j.status = to
+	}
 	r.counts.Add(status.State{Status: from}, -1)
 	r.counts.Add(status.State{Status: to}, 1)
 }
@@ -402,7 +497,7 @@ func (r *runner) move(from, to status.Status) {
 // finished counts and announces an instance's status.
 func (r *runner) finished(k ledger.Key, from status.Status, o ledger.Outcome) {
 	id := r.id(k)
-	r.move(from, o.Status)
+	r.move(k, from, o.Status)
 	r.mu.Lock()
 	if o.Status == status.Succeeded && o.Rows > 0 {
 		r.rows += o.Rows

@@ -20,6 +20,7 @@ type compiled struct {
 	statements []*param.Template // nil for plain statements
 	command    []*param.Template
 	env        []*param.Template
+	sets       []*param.Template // of the step's Sets, nil where there is no query
 	late       []param.LateRef
 }
 
@@ -56,6 +57,13 @@ func (j *job) compile() (*compiled, error) {
 		}
 		for _, e := range j.step.Env {
 			c.env = append(c.env, thaw(e, "env", param.ThawText))
+		}
+		for _, s := range j.step.Sets {
+			var t *param.Template
+			if s.Query != "" {
+				t = thaw(s.Query, "query of "+s.Param, param.Thaw)
+			}
+			c.sets = append(c.sets, t)
 		}
 	})
 	return c, c.err

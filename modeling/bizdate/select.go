@@ -157,6 +157,15 @@ func (s Selection) infer() (Mode, *diag.Diagnostic) {
 
 // fromRange handles ranges and cycles; the result ascends.
 func (s Selection) fromRange(c Clock) ([]Date, *diag.Diagnostic) {
+	for _, end := range []struct{ have, lack, flag string }{{s.Start, s.End, "--end-date"}, {s.End, s.Start, "--start-date"}} {
+		if strings.TrimSpace(end.lack) != "" {
+			continue
+		}
+		if _, err := Parse(end.have); err == nil {
+			d := diag.Errorf("bad_date", "the range has no %s", end.flag).WithHint("give %s too; both are included, equal dates are one day", end.flag)
+			return nil, &d
+		}
+	}
 	start, errS := Parse(s.Start)
 	end, errE := Parse(s.End)
 	var bad []string

@@ -112,6 +112,42 @@ func (c *checker) plain(what, name, text string, pos diag.Pos) bool {
 	return why == ""
 }
 
+// maxParts bounds the aggregates that a metric is made of, repeats counted.
+const maxParts = 1000
+
+// sizes refuses metrics that would become unreadably long SELECTs.
+func (c *checker) sizes() {
+	size := map[string]int{}
+	var of func(string) int
+	of = func(k string) int {
+		if n, ok := size[k]; ok {
+			return n
+		}
+		size[k] = 1 // in a circle
+		n := 0
+		switch s := c.s; {
+		case s.derived[k] != nil:
+			n = of(fold(s.derived[k].Metric))
+		case s.composites[k] != nil:
+			for _, w := range s.words(s.composites[k].Expr) {
+				n = min(n+of(fold(w.name)), maxParts+1)
+			}
+		}
+		size[k] = max(n, 1)
+		return size[k]
+	}
+	for _, k := range c.s.names() {
+		if of(k) > maxParts && !c.s.bad[k] {
+			c.s.bad[k] = true
+			if slices.ContainsFunc(c.s.parts(k), func(u string) bool { return of(u) > maxParts }) {
+				continue // said of the part
+			}
+			c.report(diag.Errorf("too_complex", "metric %q is made of more than %d aggregates", c.s.spelled(k), maxParts).At(c.s.pos(k)).
+				WithHint("compute its parts as fields of a logical table, and define metrics over that"))
+		}
+	}
+}
+
 // circles reports metrics that are made of themselves, once a ring.
 func (c *checker) circles() {
 	state := map[string]int{} // 1 on the path, 2 done
@@ -175,8 +211,11 @@ func (c *checker) uses(k string) {
 			fail(s.unknownMetric(d.Metric, d.MetricPos))
 		}
 		for i, f := range d.Filters {
-			if s.filters[fold(f)] == nil {
+			switch x := s.filters[fold(f)]; {
+			case x == nil:
 				fail(s.unknownFilter(f, d.FilterPos[i]))
+			case unfit(x.Where) != "":
+				ok = false // reported with the filter
 			}
 		}
 		if _, found := s.period(d.Period); !found {

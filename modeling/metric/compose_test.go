@@ -1,7 +1,9 @@
 package metric_test
 
 import (
+	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/retrofill/retrofill/modeling"
 	"github.com/retrofill/retrofill/modeling/diag"
 	"github.com/retrofill/retrofill/modeling/load"
+	"github.com/retrofill/retrofill/modeling/sqlast"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write goldens instead of comparing")
@@ -126,5 +129,105 @@ compose: {from: f, grain: [carrier], metrics: [n, twice]}
 		if got := list[0].Pos.String(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.text, got, c.want)
 		}
+	}
+}
+
+// The manual's example gives the SELECT that the manual shows.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(lang string, n int) string {
+		parts := strings.Split(string(b), "```"+lang+"\n")
+		if len(parts) <= n {
+			t.Fatalf("docs/metrics.md has no block %d of %s", n, lang)
+		}
+		text, _, _ := strings.Cut(parts[n], "```")
+		return text
+	}
+	p, diags := project(&txtar.Archive{Files: []txtar.File{
+		{Name: "retrofill.yml", Data: []byte("name: p\nparams: {on_time_min: 15}\n")},
+		{Name: "models/fct_flight.yml", Data: []byte("partition: {ds: \"${yyyy-mm-dd}\"}\n")},
+		{Name: "models/fct_flight.sql", Data: []byte("SELECT 1 AS carrier\n")},
+		{Name: "metrics/legs.yml", Data: []byte(block("yaml", 1))},
+		{Name: "models/summary/agg_carrier.yml", Data: []byte(block("yaml", 2))},
+	}})
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	if diff := cmp.Diff(block("sql", 1), p.Table("agg_carrier").SQL); diff != "" {
+		t.Errorf("(-manual +made):\n%s", diff)
+	}
+}
+
+// No expression breaks out of the SELECT that it is put into.
+func FuzzExpressions(f *testing.F) {
+	for _, s := range []string{"count(*)", "x > 1", "a / b", "\"", "'", "'it''s'", "E'\\''", "$$", "(", ")", "--", "/*", "${", "${bizdate}", "a -- b", ";", "\"a\"\"", "CASE WHEN a THEN b END", "a::INT", "é", "[", "sum(')')"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, expr string) {
+		quoted, err := json.Marshal(expr)
+		if err != nil {
+			t.Skip()
+		}
+		yaml := "table: f\nmetrics:\n  - {atomic: a, expr: count(*)}\n  - {atomic: b, expr: XX}\n  - {filter: w, where: XX}\n" +
+			"  - {derived: d, metric: a, filters: [w], period: 7d}\n  - {composite: c, expr: XX}\n"
+		for _, metrics := range []string{"b", "d", "c", "a, b, c, d"} {
+			p, _ := project(&txtar.Archive{Files: []txtar.File{
+				{Name: "retrofill.yml", Data: []byte("name: p\n")},
+				{Name: "models/f.yml", Data: []byte("partition: {ds: \"${yyyy-mm-dd}\"}\n")},
+				{Name: "models/f.sql", Data: []byte("SELECT 1 AS x\n")},
+				{Name: "metrics/m.yml", Data: []byte(strings.ReplaceAll(yaml, "XX", string(quoted)))},
+				{Name: "models/s.yml", Data: []byte("partition: {ds: \"${yyyy-mm-dd}\"}\ncompose: {from: f, grain: [x], metrics: [" + metrics + "]}\n")},
+			}})
+			s := p.Table("s")
+			if s == nil || s.SQL == "" {
+				continue
+			}
+			if toks := sqlast.Tokenize(s.SQL); !strings.HasSuffix(s.SQL, "\nGROUP BY x\n") || toks[len(toks)-2].Kind != sqlast.Word {
+				t.Errorf("%q breaks out of\n%s", expr, s.SQL)
+			}
+			depth := 0
+			for _, tok := range sqlast.Tokenize(s.SQL) {
+				switch s.SQL[tok.Start:tok.End] {
+				case "(":
+					depth++
+				case ")":
+					depth--
+				case "FROM":
+					if depth != 0 {
+						t.Errorf("%q leaves brackets open in\n%s", expr, s.SQL)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Metrics that double with every step are refused, once, where it begins.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	yaml := "table: f\nmetrics:\n  - {atomic: c0, expr: count(*)}\n"
+	for i := range 60 {
+		yaml += fmt.Sprintf("  - {composite: c%d, expr: c%d + c%d}\n", i+1, i, i)
+	}
+	p, diags := project(&txtar.Archive{Files: []txtar.File{
+		{Name: "retrofill.yml", Data: []byte("name: p\n")},
+		{Name: "models/f.yml", Data: []byte("partition: {ds: \"${yyyy-mm-dd}\"}\n")},
+		{Name: "models/f.sql", Data: []byte("SELECT 1 AS x\n")},
+		{Name: "metrics/m.yml", Data: []byte(yaml)},
+		{Name: "models/s.yml", Data: []byte("partition: {ds: \"${yyyy-mm-dd}\"}\ncompose: {from: f, grain: [x], metrics: [c3, c60]}\n")},
+		{Name: "models/t.yml", Data: []byte("partition: {ds: \"${yyyy-mm-dd}\"}\ncompose: {from: f, grain: [x], metrics: [c9]}\n")},
+	}})
+	if len(diags) != 1 || diags[0].Code != "too_complex" || diags[0].Pos.String() != "metrics/m.yml:13:17" {
+		t.Errorf("%v", diags)
+	}
+	if s := p.Table("s").SQL; s != "" {
+		t.Errorf("%d bytes", len(s))
+	}
+	if n := strings.Count(p.Table("t").SQL, "count(*)"); n != 512 {
+		t.Errorf("%d aggregates", n)
 	}
 }

@@ -41,7 +41,7 @@ func fold(s string) string { return strings.ToLower(s) }
 // New indexes and checks the definitions; tables finds a logical table by
 // name, nil for none. Diagnostics: duplicate_name, bad_value, bad_expr,
 // not_aggregate, unknown_table, unknown_metric, unknown_filter,
-// unknown_period, other_table, period_twice, cycle.
+// unknown_period, other_table, period_twice, cycle, too_complex.
 func New(m *modeling.Metrics, tables func(string) *modeling.Table) (*Set, diag.List) {
 	if m == nil {
 		m = &modeling.Metrics{}
@@ -54,6 +54,7 @@ func New(m *modeling.Metrics, tables func(string) *modeling.Table) (*Set, diag.L
 	c := &checker{s: s}
 	c.index(m)
 	c.circles()
+	c.sizes()
 	for _, k := range s.names() {
 		c.uses(k)
 	}

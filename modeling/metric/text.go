@@ -20,7 +20,10 @@ func unfit(text string) string {
 		case sqlast.Comment:
 			return "holds a comment"
 		case sqlast.String, sqlast.Quoted:
-			if len(w) < 2 || w[len(w)-1] != w[0] && (w[0] == '\'' || w[0] == '"') {
+			if w[0] != '\'' && w[0] != '"' {
+				return "holds a text that is not in plain quotes"
+			}
+			if strings.Count(w, w[:1])%2 > 0 { // a quote inside is doubled
 				return "holds a quote without its end"
 			}
 		case sqlast.Word:
@@ -136,7 +139,7 @@ func (s *Set) words(text string) []metricWord {
 				dividing = false
 			}
 			continue
-		case t.Kind == sqlast.Quoted:
+		case t.Kind == sqlast.Quoted && len(w) > 1:
 			w = strings.ReplaceAll(w[1:len(w)-1], `""`, `"`)
 		case t.Kind != sqlast.Word:
 			dividing = false

@@ -55,7 +55,7 @@ func (p *printer) instance(i *instance) string {
 	}
 	base := i.function
 	if i.table != nil {
-		parts := identParts(i.table.Name)
+		parts := i.table.parts()
 		for k, s := range parts {
 			parts[k] = quoteIdent(s)
 		}

@@ -61,7 +61,7 @@ func NewSchema(tables ...Table) *Schema {
 	s := &Schema{tables: make(map[string]*Table, len(tables))}
 	for i := range tables {
 		t := &tables[i]
-		k := tableKey(identParts(t.Name))
+		k := tableKey(t.parts())
 		if _, ok := s.tables[k]; !ok {
 			s.names = append(s.names, t.Name)
 		}
@@ -71,12 +71,35 @@ func NewSchema(tables ...Table) *Schema {
 	return s
 }
 
+// parts splits the table's name. A logical table's is one name, whatever it
+// holds; a source's is written as SQL writes it.
+func (t *Table) parts() []string {
+	if t.Logical {
+		return []string{t.Name}
+	}
+	return identParts(t.Name)
+}
+
+// NameParts splits a qualified name as SQL writes it (`src."My.Table"`),
+// quotes removed. A logical table's name is one part and not for it.
+func NameParts(name string) []string { return identParts(name) }
+
 func tableKey(parts []string) string {
 	return strings.ToLower(strings.Join(parts, "\x00"))
 }
 
-// Lookup finds a table by its qualified name, without letter case.
-func (s *Schema) Lookup(name string) (*Table, bool) { return s.lookup(identParts(name)) }
+// Lookup finds a table by its qualified name as SQL writes it, or a logical
+// table by its own name; without letter case.
+func (s *Schema) Lookup(name string) (*Table, bool) {
+	t, ok := s.lookup(identParts(name))
+	if ok || s == nil {
+		return t, ok
+	}
+	if t, ok = s.tables[tableKey([]string{name})]; ok && t.Logical {
+		return t, true
+	}
+	return nil, false
+}
 
 func (s *Schema) lookup(parts []string) (*Table, bool) {
 	if s == nil {

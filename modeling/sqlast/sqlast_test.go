@@ -115,8 +115,10 @@ func TestSelectItems(t *testing.T) {
 
 func TestSchemaLookup(t *testing.T) {
 	t.Parallel()
-	s := NewSchema(Table{Name: "src.Orders"}, Table{Name: `"a.b"`}, Table{Name: "plain"})
-	for name, want := range map[string]bool{"SRC.orders": true, `"src"."ORDERS"`: true, "orders": false, `"a.b"`: true, "a.b": false, "main.plain": true, "db.main.plain": true} {
+	s := NewSchema(Table{Name: "src.Orders"}, Table{Name: `"a.b"`}, Table{Name: "plain"},
+		Table{Name: "my table", Logical: true}, Table{Name: "c.d", Logical: true}, Table{Name: "x\"y;", Logical: true})
+	for name, want := range map[string]bool{"SRC.orders": true, `"src"."ORDERS"`: true, "orders": false, `"a.b"`: true, "a.b": false, "main.plain": true, "db.main.plain": true,
+		"my table": true, `"My Table"`: true, "c.d": true, `"c.d"`: true, `c."d"`: false, `x"y;`: true, `"x""y;"`: true} {
 		if _, ok := s.Lookup(name); ok != want {
 			t.Errorf("%s: %v", name, ok)
 		}

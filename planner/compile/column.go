@@ -18,6 +18,11 @@ func RefreshColumns(t Table, refreshed map[string][]string) ([]plan.Statement, [
 		return nil, nil, fmt.Errorf("compile: refresh columns of %s: no key is declared", t.Name)
 	}
 	d := t.Dialect
+	given := refreshed
+	refreshed = make(map[string][]string, len(given))
+	for node, fields := range given {
+		refreshed[node] = t.spelled(fields)
+	}
 	var written []Node
 	cols := append([]string(nil), t.Key...)
 	for _, n := range t.Nodes {

@@ -32,6 +32,7 @@ func Compare(t Table, n Node, fields, have []string, samples int) Comparison {
 		return out
 	}
 	stored, computed := key(""), key("q.")
+	fields = t.spelled(fields)
 	for _, f := range fields {
 		if containsFold(have, f) {
 			stored = append(stored, d.Quote(f))
@@ -56,14 +57,14 @@ func Compare(t Table, n Node, fields, have []string, samples int) Comparison {
 	}
 	right := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q", strings.Join(computed, ", "), t.Body)
 	if len(t.Key) == 0 {
-		return Comparison{Counts: fmt.Sprintf("SELECT (SELECT count(*) FROM (%[1]s)) AS stored, (SELECT count(*) FROM (%[2]s)) AS computed, "+
-			"(SELECT count(*) FROM (%[1]s EXCEPT ALL %[2]s)) AS only_stored, (SELECT count(*) FROM (%[2]s EXCEPT ALL %[1]s)) AS only_computed", left, right)}
+		return Comparison{Counts: fmt.Sprintf("SELECT (SELECT count(*) FROM (%[1]s) AS x) AS stored, (SELECT count(*) FROM (%[2]s) AS x) AS computed, "+
+			"(SELECT count(*) FROM (%[1]s EXCEPT ALL %[2]s) AS x) AS only_stored, (SELECT count(*) FROM (%[2]s EXCEPT ALL %[1]s) AS x) AS only_computed", left, right)}
 	}
 	on := make([]string, len(t.Key))
 	for i, k := range t.Key {
 		on[i] = fmt.Sprintf("s.%[1]s = c.%[1]s", d.Quote(k))
 	}
-	joined := fmt.Sprintf("(SELECT *, 1 AS _retrofill_in FROM (%s)) AS s FULL JOIN (SELECT *, 1 AS _retrofill_in FROM (%s)) AS c ON %s",
+	joined := fmt.Sprintf("(SELECT *, 1 AS _retrofill_in FROM (%s) AS x) AS s FULL JOIN (SELECT *, 1 AS _retrofill_in FROM (%s) AS x) AS c ON %s",
 		left, right, strings.Join(on, " AND "))
 	counts := []string{
 		"count(s._retrofill_in) AS stored", "count(c._retrofill_in) AS computed",

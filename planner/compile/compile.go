@@ -90,6 +90,19 @@ func (t Table) typeOf(field string) string {
 	return "VARCHAR"
 }
 
+// spelled gives fields in the spelling that the table's columns have.
+func (t Table) spelled(fields []string) []string {
+	out := slices.Clone(fields)
+	for i := range out {
+		for _, c := range t.Fields {
+			if strings.EqualFold(c.Name, out[i]) {
+				out[i] = c.Name
+			}
+		}
+	}
+	return out
+}
+
 // Create gives the idempotent DDL of the schema and of every node's table.
 func Create(t Table) []string {
 	d := t.Dialect

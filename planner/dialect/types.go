@@ -57,10 +57,20 @@ func (d Dialect) Widens(from, to string) bool {
 	return false
 }
 
-// lengths reads the numbers of a type.
-func lengths(format, typ string, into ...any) bool {
-	n, err := fmt.Sscanf(typ, format, into...)
-	return err == nil && n == len(into)
+// lengths reads the numbers of a type. The whole text must be the type:
+// DECIMAL(10,2)[] is a list.
+func lengths(format, typ string, into ...*int) bool {
+	args, values := make([]any, len(into)), make([]any, len(into))
+	for i := range into {
+		args[i] = into[i]
+	}
+	if n, err := fmt.Sscanf(typ, format, args...); err != nil || n != len(into) {
+		return false
+	}
+	for i := range into {
+		values[i] = *into[i]
+	}
+	return fmt.Sprintf(format, values...) == typ
 }
 
 // SameType tells whether two spellings mean one type.

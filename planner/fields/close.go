@@ -47,7 +47,7 @@ func (m *Model) Close(req Request) (Result, diag.List) {
 		}
 		for _, r := range rest {
 			u := m.tableID[r.Table]
-			if !also[u] && (u != t || !final.has(m.field(u, r.Field))) {
+			if !also[u] && (u != t || !final.writes(m.field(u, r.Field))) {
 				res.Recommended = append(res.Recommended, r)
 			}
 		}
@@ -107,6 +107,10 @@ func (o *ownSet) has(f int32) bool {
 	_, kept := o.kept[f]
 	return kept || slices.Contains(o.written, f)
 }
+
+// writes tells whether a field is written; one that a column refresh keeps is
+// in the set, but its logic may still be worth taking along.
+func (o *ownSet) writes(f int32) bool { return slices.Contains(o.written, f) }
 
 // own closes seeds inside the target table: a node with one written field
 // gives all its fields, to a fixpoint (semantics §4.3); with column refresh a
@@ -184,14 +188,14 @@ func (c *closure) byColumn(n int32, o *ownSet) bool {
 	return c.req.Column(c.m.tables[c.m.nodeTable(n)].Name, c.m.nodeName(n))
 }
 
-// offers gives the recommended fields that are not in the set yet, own fields
+// offers gives the recommended fields that are not written yet, own fields
 // in declared order first (semantics §4.4).
 func (c *closure) offers(o ownSet) []Recommendation {
 	m, t := c.m, c.target
 	tab := &m.tables[t]
 	var out []Recommendation
 	for f := m.first[t]; f < m.first[t+1]; f++ {
-		if m.kind[f] != kindComputed || o.has(f) {
+		if m.kind[f] != kindComputed || o.writes(f) {
 			continue
 		}
 		if on := Meets(tab.Changed[m.name[f]], c.req.Dates); len(on) > 0 {
@@ -210,7 +214,7 @@ func (c *closure) offers(o ownSet) []Recommendation {
 		out = append(out, Recommendation{Ref{tab.Primary, k}, PrimaryPKChange, on})
 	}
 	for _, k := range tab.Key {
-		if f := m.field(t, k); !o.has(f) {
+		if f := m.field(t, k); !o.writes(f) {
 			out = append(out, Recommendation{Ref{tab.Name, k}, ChildPKChange, on})
 		}
 	}

@@ -75,7 +75,7 @@ func (c *closure) climb(start ownSet, blocked []bool) *climb {
 			continue
 		}
 		for _, n := range m.fieldNode[f] {
-			if c.byColumn(n, nil) {
+			if !u.rows[m.owner[f]] && c.byColumn(n, nil) {
 				continue
 			}
 			for _, g := range m.nodeField[n] {
@@ -123,8 +123,18 @@ func (u *climb) read(r, t int32, why Reason) {
 	u.want(r, mate{-1, -1})
 }
 
+// takeRows takes the rows of an upstream table. They may be others than those
+// stored, so its nodes are rewritten: a column refresh would keep the old ones.
 func (u *climb) takeRows(p int32, why Reason) {
-	u.rows[p] = true
+	if !u.rows[p] {
+		u.rows[p] = true
+		m := u.c.m
+		for f := m.first[p]; f < m.first[p+1]; f++ {
+			if u.need[f] && m.kind[f] == kindComputed {
+				u.queue = append(u.queue, f) // its node's other fields come along now
+			}
+		}
+	}
 	if l := u.rowWhy[p]; !slices.Contains(l, why) {
 		u.rowWhy[p] = append(l, why)
 	}
@@ -201,6 +211,13 @@ func (u *climb) result(t int32, level int) UpstreamResult {
 		}
 		res.Fields = append(res.Fields, field)
 	}
-	res.Nodes = c.writes(t, func(f int32) bool { return u.need[f] && m.kind[f] == kindComputed }, u.whole[t], nil)
+	var own *ownSet
+	if u.rows[t] {
+		own = &ownSet{rewrite: map[int32]bool{}}
+		for n := m.nodeFirst[t]; n < m.nodeFirst[t+1]; n++ {
+			own.rewrite[n] = true
+		}
+	}
+	res.Nodes = c.writes(t, func(f int32) bool { return u.need[f] && m.kind[f] == kindComputed }, u.whole[t], own)
 	return res
 }

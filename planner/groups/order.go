@@ -213,7 +213,9 @@ func (o *Order) begin(g int) {
 			o.doom(gr, n)
 		case known == Forced:
 			gr.hold(n)
-			o.offer(gr, n)
+			if gr.state[n] == waiting { // its upstream may have offered it already
+				o.offer(gr, n)
+			}
 			o.doom(gr, n)
 		case gr.by[n] != 0:
 			by := int(gr.by[n]) - 1

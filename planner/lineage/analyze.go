@@ -185,7 +185,7 @@ func (b *builder) readTables(ctx context.Context) {
 	names, diags := sqlast.Tables(ctx, b.deps.Parser, defs)
 	for k, i := range open {
 		b.tables[i] = names[k]
-		b.model.Nodes[i].Diagnostics = append(b.model.Nodes[i].Diagnostics, diags[k]...)
+		b.model.Nodes[i].Diagnostics = append(b.model.Nodes[i].Diagnostics, b.foreign(diags[k])...)
 		if !diags[k].HasErrors() {
 			b.deps.Cache.Put(tablesKey(b.defs[i]), joinNames(names[k]))
 		}
@@ -303,6 +303,21 @@ func (b *builder) split(ctx context.Context, level []int) {
 	}
 }
 
+// foreign says with a syntax error whose grammar was broken: on other engines
+// than DuckDB the SELECT may be right and yet not readable.
+func (b *builder) foreign(diags diag.List) diag.List {
+	if b.deps.EngineType == "duckdb" || b.deps.EngineType == "" {
+		return diags
+	}
+	for i, d := range diags {
+		if d.Code == "syntax" {
+			diags[i] = d.WithDetail("retrofill reads every SELECT with DuckDB's grammar, which knows most but not all of %s's", b.deps.EngineType).
+				WithHint("%s; if %s takes it as it is, write the expression in another way, or put it into a view and read that as a source", d.Hint, b.deps.EngineType)
+		}
+	}
+	return diags
+}
+
 // readable tells whether every table that a node reads is known, and reports
 // what is not: an unknown name with a suggestion, a source without columns, or
 // an upstream table that has problems of its own.
@@ -356,6 +371,9 @@ func (b *builder) knownTables() []string {
 // done takes an analysis over: fields, the table as readers see it, and what
 // the YAML says of fields.
 func (b *builder) done(n *Node, a *sqlast.Analysis) {
+	if len(a.Fields) == 0 && a.Unsplittable != nil {
+		a.Fields = declaredFields(n.Table) // the text does not tell its columns
+	}
 	names := make([]string, len(a.Fields))
 	for i, f := range a.Fields {
 		names[i] = f.Name
@@ -372,6 +390,21 @@ func (b *builder) done(n *Node, a *sqlast.Analysis) {
 		n.Fields = append(n.Fields, c)
 	}
 	b.put(n.Name, asRead(n, names))
+}
+
+// declaredFields gives the key and the fields that YAML lists: all that is
+// known of a SELECT whose columns the data decides.
+func declaredFields(t *modeling.Table) []sqlast.Field {
+	var out []sqlast.Field
+	for _, k := range t.Key {
+		out = append(out, sqlast.Field{Name: k})
+	}
+	for _, f := range t.Fields {
+		if f.Registered == "" && !t.IsKey(f.Name) {
+			out = append(out, sqlast.Field{Name: f.Name})
+		}
+	}
+	return out
 }
 
 // itself puts a table that reads itself into the schema before it is split,

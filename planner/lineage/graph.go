@@ -16,7 +16,7 @@ func (m *Model) Graph(paused func(node string) bool) (*selector.Graph, error) {
 		s := selector.Node{Name: n.Name, Project: m.Project.Name, Kind: string(n.Kind), ID: n.Name, Path: n.File(), Cycle: string(n.Schedule.Cycle)}
 		if t := n.Table; t != nil {
 			s.Owner, s.Tags, s.Paused, s.Config = t.Owner, t.Tags, t.Paused, t.Config
-			s.Outputs, s.Fields = []string{t.Name}, n.FieldNames()
+			s.Outputs, s.Fields = []string{t.Name}, n.ReadableNames()
 			for _, x := range t.Nodes {
 				s.Outputs = append(s.Outputs, x.Name)
 			}

@@ -24,8 +24,10 @@ type Registered struct {
 // RegisteredRead is one registered column that a node reads through a logical
 // table.
 type RegisteredRead struct {
-	Reference int // index into Analysis.References: the one to the logical table
-	Column    string
+	Reference int    // index into Analysis.References: the one to the logical table
+	Field     string // of the logical table
+	Column    string // of what it is mapped from
+	RowSet    bool   // it decides which rows exist
 }
 
 // registered resolves the registered fields of every table and reports what is
@@ -134,10 +136,17 @@ func (b *builder) registeredReads(n *Node, visit func(table string, r Registered
 		}
 		for _, r := range b.model.Nodes[at].Registered {
 			if ref.AllColumns || slices.ContainsFunc(ref.Columns, func(c string) bool { return strings.EqualFold(c, r.Field) }) {
-				visit(r.Table, RegisteredRead{Reference: i, Column: r.Column})
+				visit(r.Table, RegisteredRead{Reference: i, Field: r.Field, Column: r.Column, RowSet: rowSetReads(n, b.model.Nodes[at].Name, r.Field)})
 			}
 		}
 	}
+}
+
+// rowSetReads tells whether a node's row set reads a field.
+func rowSetReads(n *Node, table, field string) bool {
+	return n.Analysis.Unsplittable != nil || slices.ContainsFunc(n.Analysis.RowSet.Reads, func(c sqlast.ColumnRef) bool {
+		return strings.EqualFold(c.Table, table) && strings.EqualFold(c.Column, field)
+	})
 }
 
 // reorder sorts the nodes again when one of them reads a registered field that

@@ -94,7 +94,7 @@ func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.Li
 		var err error
 		if cols, err = t.Engine.Describe(ctx, sql); err != nil {
 			return nil, diag.List{diag.Errorf("sql_error", "%s: the engine refuses the SELECT", n.Name).
-				At(diag.Pos{File: n.Table.SQLFile, Line: 1, Column: 1}).WithDetail("%s", firstLines(err.Error(), 6)).
+				At(n.Table.CodePos()).WithDetail("%s", firstLines(err.Error(), 6)).
 				WithHint("`retrofill params %s --date %s` shows the SQL with its values", n.Name, t.Sample)}
 		}
 		if diags := t.named(n, cols); diags.HasErrors() {
@@ -115,8 +115,12 @@ func (t *Typer) describe(ctx context.Context, n *Node) ([]sqlast.Column, diag.Li
 }
 
 // named refuses columns that the engine calls otherwise than retrofill does:
-// engines name expressions without an alias each in their own way.
+// engines name expressions without an alias each in their own way, and
+// retrofill's parser is DuckDB's.
 func (t *Typer) named(n *Node, cols []sqlast.Column) (diags diag.List) {
+	if t.Dialect.Name == "duckdb" {
+		return nil
+	}
 	for i, c := range cols {
 		if i >= len(n.Fields) || strings.EqualFold(c.Name, n.Fields[i].Name) {
 			continue
@@ -264,8 +268,8 @@ func AliasFor(d dialect.Dialect, r sqlast.Reference) string {
 		return ""
 	}
 	name := r.Table
-	if i := strings.LastIndex(name, "."); i >= 0 {
-		name = name[i+1:]
+	if parts := sqlast.NameParts(name); !r.Logical && len(parts) > 0 {
+		name = parts[len(parts)-1]
 	}
 	return d.Quote(d.Fold(name))
 }

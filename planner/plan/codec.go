@@ -69,6 +69,35 @@ func Digest(p Plan) (string, error) {
 	return DigestOf(doc), nil
 }
 
+// Seal gives the document with its own digest in it, for apply.
+func Seal(p Plan) ([]byte, error) {
+	p.Digest = ""
+	d, err := Digest(p)
+	if err != nil {
+		return nil, err
+	}
+	p.Digest = d
+	return Encode(p)
+}
+
+// Unseal checks the digest that Seal has put into a plan and takes it out. The
+// error says that the plan is not as it was made: what was reviewed would not
+// be what the ledger remembers. The layout of the JSON does not count.
+func Unseal(p *Plan) error {
+	found := p.Digest
+	p.Digest = ""
+	d, err := Digest(*p)
+	switch {
+	case err != nil:
+		return err
+	case found == "":
+		return fmt.Errorf("plan: unseal: the plan has no digest")
+	case found != d:
+		return fmt.Errorf("plan: unseal: the plan was changed after it was made: digest %s, content %s", found, d)
+	}
+	return nil
+}
+
 // DigestOf is Digest of a document that Encode wrote.
 func DigestOf(doc []byte) string {
 	h := sha256.New()

@@ -20,7 +20,10 @@ const FormatVersion = 1
 
 // Plan is one backfill, planned and frozen.
 type Plan struct {
-	FormatVersion int    `json:"format_version"`
+	FormatVersion int `json:"format_version"`
+	// Digest seals a document for apply: Digest() of the plan without it. ""
+	// in a plan that is not sealed.
+	Digest        string `json:"digest,omitempty"`
 	Backfill      string `json:"backfill"`   // name of the backfill
 	CreatedAt     string `json:"created_at"` // RFC 3339, UTC
 	Project       string `json:"project"`
@@ -159,6 +162,8 @@ type Write struct {
 	Action Strategy `json:"action"`
 	Fields []string `json:"fields"` // refreshed fields, without key and partition
 	Whole  bool     `json:"whole"`  // all fields of the node
+	// Because says why it is refreshed this way, where the node's nodes differ.
+	Because string `json:"because,omitempty"`
 	// RowsKept says that fields are refreshed and not the row set: the ledger
 	// goes on to name the older build as the one of the rows.
 	RowsKept bool `json:"rows_kept,omitempty"`
@@ -278,7 +283,7 @@ type Definition struct {
 // (forward-only). It ends when the logic is no longer that of Definition.
 type Acceptance struct {
 	Table      string       `json:"table"`
-	Fields     []string     `json:"fields"` // null = every field and the row set
+	Fields     []string     `json:"fields,omitempty"` // absent = every field and the row set
 	Before     bizdate.Date `json:"before"`
 	Definition string       `json:"definition"` // id of what is current
 }

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -115,6 +116,46 @@ func TestCodec(t *testing.T) {
 	p.Retries++
 	if b, err := plan.Digest(p); err != nil || a == b {
 		t.Error("the digest does not see a change", err)
+	}
+}
+
+// TestSeal: any edit of a sealed plan is found, another layout is none.
+func TestSeal(t *testing.T) {
+	t.Parallel()
+	doc, err := plan.Seal(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, doc, "", "    "); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range [][]byte{doc, pretty.Bytes()} {
+		p, err := plan.Decode(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plan.Unseal(&p); err != nil {
+			t.Error(err)
+		}
+		if d := cmp.Diff(sample(), p, cmpopts.EquateEmpty()); d != "" {
+			t.Error(d)
+		}
+	}
+	for name, edit := range map[string]func(*plan.Plan){
+		"no digest": func(p *plan.Plan) { p.Digest = "" },
+		"node":      func(p *plan.Plan) { p.Nodes[0].Name += "x" },
+		"schema":    func(p *plan.Plan) { p.Schema = "other" },
+		"retries":   func(p *plan.Plan) { p.Retries++ },
+	} {
+		p, err := plan.Decode(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(&p)
+		if plan.Unseal(&p) == nil {
+			t.Errorf("%s: the edit is not found", name)
+		}
 	}
 }
 

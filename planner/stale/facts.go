@@ -81,19 +81,10 @@ type series struct {
 	slots  []int16 // sub-daily slots that are built; 0 = whole day
 	// mixed lists the definitions of a date whose slots were built by several.
 	mixed map[bizdate.Date][]string
-}
-
-func (s *series) find(d bizdate.Date) int {
-	if n := len(s.dates); n > 0 && int(s.dates[n-1]-s.dates[0])+1 == n { // no hole
-		if d < s.dates[0] || d > s.dates[n-1] {
-			return -1
-		}
-		return int(d - s.dates[0])
-	}
-	if i, ok := slices.BinarySearch(s.dates, d); ok {
-		return i
-	}
-	return -1
+	// kinds are the contents of its records; one says that one backfill built
+	// all of it.
+	kinds []int
+	one   bool
 }
 
 // newestIn gives the newest build of the dates lo to hi and its record; 0, −1
@@ -190,13 +181,11 @@ func (x *Index) of(node, field string) *series {
 // none, its first record, which made the rows.
 func (x *Index) rowSeries(n *nodeFacts, node string) *series {
 	whole := x.build(n, func(i int) bool { return n.kinds[n.kindOf[i]].fields == nil }, func(a, b int64) bool { return a > b })
-	rest := x.build(n, func(i int) bool {
-		return n.kinds[n.kindOf[i]].fields != nil && whole.find(n.recs[i].From) < 0
-	}, func(a, b int64) bool { return a < b })
+	rest := x.build(n, func(i int) bool { return n.kinds[n.kindOf[i]].fields != nil }, func(a, b int64) bool { return a < b })
 	if len(rest.dates) == 0 {
 		return whole
 	}
-	out := &series{id: whole.id, mixed: whole.mixed}
+	out := &series{id: whole.id, mixed: whole.mixed, kinds: slices.Concat(whole.kinds, rest.kinds)}
 	i, j := 0, 0
 	take := func(s *series, k int) {
 		out.dates, out.build, out.began = append(out.dates, s.dates[k]), append(out.build, s.build[k]), append(out.began, s.began[k])
@@ -243,7 +232,13 @@ func (x *Index) build(n *nodeFacts, in func(int) bool, better func(a, b int64) b
 		return strings.Compare(a.slot, b.slot)
 	})
 	x.made++
-	s := &series{id: x.made}
+	s := &series{id: x.made, one: true}
+	for i := range cells {
+		if k := n.kindOf[cells[i].rec]; !slices.Contains(s.kinds, k) {
+			s.kinds = append(s.kinds, k)
+		}
+		s.one = s.one && n.recs[cells[i].rec].Backfill == n.recs[cells[0].rec].Backfill
+	}
 	for i := 0; i < len(cells); {
 		j := i
 		last := len(s.dates) - 1

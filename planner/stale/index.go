@@ -114,14 +114,15 @@ func (x *Index) inputsOf(n *lineage.Node, derive *lineage.Deriver) inputs {
 			continue
 		}
 		up := x.model.Nodes[in.Node]
-		if in.Parameter || len(in.References) == 0 || a.Unsplittable != nil || !up.IsTable() && up.Task == nil {
+		if in.Parameter || len(in.References)+len(in.Registered) == 0 || a.Unsplittable != nil || !up.IsTable() && up.Task == nil {
 			r.whole(up, in)
 			continue
 		}
-		if len(in.Declared) > 0 {
+		if len(in.Declared) > 0 && up != n {
 			r.rows(r.add(up, "", in, "declared"))
 		}
 		r.references(up, in)
+		r.registered(up, in)
 	}
 	return r.out
 }
@@ -170,6 +171,29 @@ func (r *reader) references(up *lineage.Node, in lineage.Input) {
 				} else {
 					r.field(f.Name, k)
 				}
+			}
+		}
+	}
+}
+
+// registered goes through the registered fields that an input fills: what
+// reads them reads its output.
+func (r *reader) registered(up *lineage.Node, in lineage.Input) {
+	a := r.node.Analysis
+	for _, x := range in.Registered {
+		one := in
+		one.References = nil // its own slots, not those of the logical table
+		k := r.add(up, "", one, "registered")
+		if x.RowSet {
+			r.rows(k)
+			continue
+		}
+		table := a.References[x.Reference].Table
+		for _, f := range a.Fields {
+			if slices.ContainsFunc(f.Reads, func(c sqlast.ColumnRef) bool {
+				return strings.EqualFold(c.Table, table) && strings.EqualFold(c.Column, x.Field)
+			}) {
+				r.field(f.Name, k)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package stale
 
 import (
+	"slices"
 	"time"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
@@ -30,7 +31,7 @@ type Table struct {
 	Rows  []Row `json:"fields"`
 
 	dates []bizdate.Date
-	cells [][]cellState // by row and date
+	cells [][]cellState // by row and date; nil = all of the row is current
 }
 
 // Row is a field in one of the nodes that store it.
@@ -86,6 +87,9 @@ type Part struct {
 // Stale groups the dates on which anything is stale by what is. Parts come in
 // the order of their first dates.
 func (t *Table) Stale() []Part {
+	if !slices.ContainsFunc(t.cells, func(c []cellState) bool { return c != nil }) {
+		return nil
+	}
 	at := map[string]int{}
 	var out []Part
 	sig := make([]byte, 0, len(t.Rows)+1)
@@ -93,11 +97,11 @@ func (t *Table) Stale() []Part {
 		sig = append(sig[:0], '-')
 		any := false
 		for r := range t.Rows {
-			c := t.cells[r][i]
-			if !c.state.stale() {
+			if t.cells[r] == nil || !t.cells[r][i].state.stale() {
 				sig = append(sig, '-')
 				continue
 			}
+			c := t.cells[r][i]
 			any = true
 			sig = append(sig, 'x')
 			if c.rowSet || t.Rows[r].Field == "" {

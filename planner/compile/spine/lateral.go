@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/retrofill/retrofill/modeling/diag"
 	"github.com/retrofill/retrofill/planner/dialect"
@@ -54,7 +55,27 @@ func (c *code) column(hole int) string {
 // expression gives the SQL of a marker in the lateral form, atomic wherever
 // it is put.
 func (p *prepared) expression(m *marker) string {
+	s := p.valueOf(m)
+	if m.partner != nil {
+		if q, ok := p.print(m.partner); ok {
+			s = "cast_to_type(" + s + ", " + q + ")"
+		}
+	}
+	if m.column != "" && m.kind == typed {
+		return s
+	}
+	return m.wrap(s)
+}
+
+// valueOf gives the marker's value from the columns of the spine.
+func (p *prepared) valueOf(m *marker) string {
 	alias := p.code.alias()
+	switch {
+	case m.column != "" && m.asText:
+		return "CAST(" + alias + "." + p.in.Dialect.Quote(m.column) + " AS VARCHAR)"
+	case m.column != "":
+		return alias + "." + p.in.Dialect.Quote(m.column)
+	}
 	var parts []string
 	for _, x := range m.pieces {
 		if x.sql != "" {
@@ -70,21 +91,105 @@ func (p *prepared) expression(m *marker) string {
 	if m.kind == bare {
 		s = "CAST(" + s + " AS " + widest(m.types) + ")"
 	}
-	if m.partner != nil {
-		if q, ok := p.print(m.partner); ok {
-			s = "cast_to_type(" + s + ", " + q + ")"
+	return s
+}
+
+// typedColumn is a spine column whose values are computed before the join. The
+// engine joins the body's rows with the spine on the columns that the body
+// uses, and a DATE is compared much faster than a text that is cast for every
+// row (7-day look-back over 365 dates: 2.3 times).
+type typedColumn struct {
+	name, typ string
+	marker    int // whose constants it holds
+}
+
+// assign gives markers of a known type a typed column; equal ones share it.
+func (p *prepared) assign() {
+	p.typed = nil
+	find := func(i int, typ string) string {
+		m := &p.code.markers[i]
+		for _, c := range p.typed {
+			if c.typ == typ && p.code.sameValue(m, &p.code.markers[c.marker]) {
+				return c.name
+			}
+		}
+		c := typedColumn{fmt.Sprintf("_rf_v%d", i), typ, i}
+		p.typed = append(p.typed, c)
+		return c.name
+	}
+	var texts []int
+	for i := range p.code.markers {
+		m := &p.code.markers[i]
+		m.column, m.asText = "", false
+		switch {
+		case m.kind == bare:
+			m.column = find(i, widest(m.types))
+		case m.kind == typed && plainType(m.typ):
+			m.column = find(i, strings.ToUpper(m.typ))
+		case m.kind == literal && !m.interval && p.dates(m):
+			// A date's text and the DATE tell the same in every type that a
+			// partner may have.
+			if m.partner != nil {
+				m.column = find(i, "DATE")
+			} else {
+				texts = append(texts, i)
+			}
 		}
 	}
-	return m.wrap(s)
+	for _, i := range texts { // one key of the join less
+		m := &p.code.markers[i]
+		for _, c := range p.typed {
+			if c.typ == "DATE" && p.code.sameValue(m, &p.code.markers[c.marker]) {
+				m.column, m.asText = c.name, true
+			}
+		}
+	}
+}
+
+// sameValue tells whether two markers have the same text on every date.
+func (c *code) sameValue(a, b *marker) bool {
+	return slices.EqualFunc(a.pieces, b.pieces, func(x, y piece) bool {
+		if x.sql != "" || y.sql != "" {
+			return x.sql == y.sql
+		}
+		return c.holes[x.hole].Name == c.holes[y.hole].Name && c.holes[x.hole].Timed == c.holes[y.hole].Timed
+	})
+}
+
+// dates tells whether the marker's text is a date yyyy-mm-dd on every slot.
+func (p *prepared) dates(m *marker) bool {
+	if len(m.pieces) != 1 || m.pieces[0].sql != "" {
+		return false
+	}
+	for _, row := range p.values.bySlot {
+		if _, err := time.Parse(time.DateOnly, row[m.pieces[0].hole]); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// plainType tells the types that a spine column may have.
+func plainType(typ string) bool {
+	switch strings.ToUpper(typ) {
+	case "DATE", "TIMESTAMP", "TIME", "INTEGER", "INT", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT":
+		return true
+	}
+	return false
 }
 
 // spineValues writes the VALUES list of slots with its column names.
 func (p *prepared) spineValues(from, to int) string {
 	var cols []string
 	var holes []int
-	for i := range p.code.holes {
-		if c := p.code.column(i); !slices.Contains(cols, c) {
-			cols, holes = append(cols, c), append(holes, i)
+	for i := range p.code.markers {
+		m := &p.code.markers[i]
+		for _, x := range m.pieces {
+			if c := ""; x.sql == "" && m.column == "" {
+				if c = p.code.column(x.hole); !slices.Contains(cols, c) {
+					cols, holes = append(cols, c), append(holes, x.hole)
+				}
+			}
 		}
 	}
 	var b strings.Builder
@@ -97,6 +202,13 @@ func (p *prepared) spineValues(from, to int) string {
 		for i, c := range p.in.Partition {
 			b.WriteString(", " + partitionLiteral(p.in.Dialect, p.in.Slots[s].Partition[i], c.Type))
 		}
+		for _, c := range p.typed {
+			v := p.code.markers[c.marker].constant(p.values.at(s))
+			if p.code.markers[c.marker].kind == bare {
+				v = quote(v)
+			}
+			b.WriteString(", CAST(" + v + " AS " + c.typ + ")")
+		}
 		for _, h := range holes {
 			b.WriteString(", CAST(" + p.in.Dialect.String(p.values.bySlot[s][h]) + " AS VARCHAR)")
 		}
@@ -105,6 +217,9 @@ func (p *prepared) spineValues(from, to int) string {
 	fmt.Fprintf(&b, ") AS %s(%s", p.code.alias(), p.in.Dialect.Quote(OrdinalColumn))
 	for i := range p.in.Partition {
 		b.WriteString(", " + p.in.Dialect.Quote(PartitionColumn(i)))
+	}
+	for _, c := range p.typed {
+		b.WriteString(", " + p.in.Dialect.Quote(c.name))
 	}
 	for _, c := range cols {
 		b.WriteString(", " + p.in.Dialect.Quote(c))
@@ -137,6 +252,7 @@ func (p *prepared) tryLateral(ctx context.Context) (string, *Refusal) {
 	if r := p.typing(); r != nil {
 		return "", r
 	}
+	p.assign()
 	sql := p.lateralSQL(0, len(p.in.Slots))
 	if p.in.Probe != nil {
 		if err := p.in.Probe.Probe(ctx, sql); err != nil {

@@ -33,6 +33,8 @@ type marker struct {
 	pos        diag.Pos
 	types      []string // bare: the literal's type on each of the representative dates
 	partner    node     // literal: whose type it takes
+	column     string   // the typed spine column of its value, "" = texts are joined
+	asText     bool     // column is a DATE, the value its text
 }
 
 // code is a body cut into text and markers.

@@ -20,6 +20,7 @@ type prepared struct {
 	tree   node // with marker columns; nil if only literal texts are possible
 	text   string
 	places []place
+	typed  []typedColumn
 	// literalTree is the tree of one slot's text.
 	literalTree node
 	literalText string

@@ -12,7 +12,7 @@ func (p *prepared) print(n node) (string, bool) {
 	case "COLUMN_REF":
 		if i, ok := markerOf(n); ok {
 			m := p.code.markers[i]
-			m.partner = nil
+			m.partner = nil // two literals side by side must not ask each other
 			return p.expression(&m), true
 		}
 		var parts []string

@@ -68,7 +68,7 @@ func runBackfill(ctx context.Context, o planOptions, env *Env) (err error) {
 	}
 	env.diagnostics(append(s.Warnings, diags...))
 	if o.Output == "text" {
-		if err := view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL}); err != nil {
+		if err := view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL, Local: env.Now().Location()}); err != nil {
 			return err
 		}
 	}
@@ -140,6 +140,10 @@ func runApply(ctx context.Context, o applyOptions, env *Env) (err error) {
 		return refuse(diag.List{diag.Errorf("bad_plan", "%s is no plan that can be run", o.File).WithDetail("%v", err).
 			WithHint("make it with `retrofill plan NODE … -o json > p.json`")})
 	}
+	if err := plan.Unseal(&p); err != nil {
+		return refuse(diag.List{diag.Errorf("edited_plan", "%s is not as it was made", o.File).WithDetail("%v", err).
+			WithHint("change the project or the flags instead, and make the plan again")})
+	}
 	if err := plan.Validate(&p); err != nil {
 		return refuse(diag.List{diag.Errorf("bad_plan", "%s does not hold together", o.File).WithDetail("%v", err).WithHint("make the plan again")})
 	}
@@ -156,7 +160,7 @@ func runApply(ctx context.Context, o applyOptions, env *Env) (err error) {
 	}
 	env.diagnostics(p.Diagnostics)
 	if o.Output == "text" {
-		if err := view.Plan(env.Stdout, &p, view.PlanOptions{}); err != nil {
+		if err := view.Plan(env.Stdout, &p, view.PlanOptions{Local: env.Now().Location()}); err != nil {
 			return err
 		}
 	}
@@ -187,7 +191,7 @@ func readPlan(file string, env *Env) ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(r, maxPlanBytes))
 	if err != nil {
-		return nil, fmt.Errorf("cli: read plan %s: %w", file, err)
+		return nil, refuse(diag.List{diag.Errorf("missing_file", "the plan %s cannot be read", file).WithDetail("%v", err)})
 	}
 	return b, nil
 }
@@ -297,7 +301,7 @@ func outcome(_ string, sum run.Summary, ints *interrupts) error {
 		return nil
 	case ledger.Unknown:
 		code = exitUnknown
-	case ledger.Stopped:
+	case ledger.Stopped, ledger.Paused:
 		code = exitStopped
 	case ledger.Failed:
 		code = exitFailed

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -80,10 +82,35 @@ func (c *fileCache) Put(key string, value []byte) {
 	c.dirty = true
 }
 
-// maxStale is how many entries that nobody asked for are kept for other
-// commands and branches, or as many as are used, before the file is cut down
-// to what is used.
-const maxStale = 20_000
+// maxStale is how many bytes of entries that nobody asked for are kept for
+// other commands and branches, or a quarter of what is used. Small ones stay
+// first: the types of a table that this command did not need are a few bytes
+// and cost a question to the engine.
+const maxStale = 8 << 20
+
+// keepStale takes over what is kept of the entries that were not used.
+func (c *fileCache) keepStale() {
+	used := 0
+	for _, v := range c.used {
+		used += len(v)
+	}
+	var stale []string
+	for k := range c.old {
+		if _, ok := c.used[k]; !ok {
+			stale = append(stale, k)
+		}
+	}
+	slices.SortFunc(stale, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(c.old[a]), len(c.old[b])), cmp.Compare(a, b))
+	})
+	room := max(maxStale, used/4)
+	for _, k := range stale {
+		if room -= len(k) + len(c.old[k]); room < 0 {
+			return
+		}
+		c.used[k] = c.old[k]
+	}
+}
 
 // save writes the cache if it has changed.
 func (c *fileCache) save() (err error) {
@@ -92,13 +119,7 @@ func (c *fileCache) save() (err error) {
 	if !c.dirty {
 		return nil
 	}
-	if len(c.old) <= len(c.used)+max(maxStale, len(c.used)) {
-		for k, v := range c.old {
-			if _, ok := c.used[k]; !ok {
-				c.used[k] = v
-			}
-		}
-	}
+	c.keepStale()
 	var b bytes.Buffer
 	b.WriteString(cacheMagic)
 	var n [binary.MaxVarintLen64]byte

@@ -10,9 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/retrofill/retrofill/executors/ledger"
+	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/modeling/diag"
 	"github.com/retrofill/retrofill/modeling/param"
 	"github.com/retrofill/retrofill/planner/plan"
+	"github.com/retrofill/retrofill/planner/status"
 )
 
 // codeOptions are what the flags of `code` say.
@@ -190,24 +192,54 @@ func (r *renderer) cross(ctx context.Context, ref param.LateRef) error {
 		return err
 	}
 	read := param.CrossRead{Name: ref.Node + "." + ref.Output, Bizdate: d, Direct: true, Declared: true,
-		InBackfill: param.Absent, Lookback: param.DefaultLookback}
-	found, err := r.ledger.Values(ctx, r.plan.Environment, ref.Node, ref.Output, d-param.DefaultLookback, d)
+		InBackfill: param.Absent, Default: ref.Default, Lookback: ref.Days()}
+	found, err := r.ledger.Values(ctx, r.plan.Environment, ref.Node, ref.Output, d-bizdate.Date(ref.Days()), d)
+	if err != nil {
+		return err
+	}
+	ran, err := r.produced(ctx, ref.Node)
 	if err != nil {
 		return err
 	}
 	for _, v := range found {
+		if ran != nil && v.Date == d && v.Backfill == r.plan.Backfill {
+			read.ThisRun = &v.Value
+		}
 		if began.IsZero() || !v.FinishedAt.After(began) {
 			read.Records = append(read.Records, param.CrossRecord{Bizdate: v.Date, Finished: v.FinishedAt, Value: &v.Value, Success: true})
 		}
 	}
+	if ran != nil {
+		read.InBackfill = param.Runs
+	}
 	v, diags := param.ResolveCross(read)
-	if diags.HasErrors() { // not known yet
+	if diags.HasErrors() || ran != nil && !*ran && read.ThisRun == nil { // not known yet
 		r.diags = append(r.diags, diag.Warnf("late_value", "the value of %s is known only once %s has run", read.Name, ref.Node).
 			WithHint("it stays a placeholder in this text"))
 		return nil
 	}
 	r.late[ref.Key] = v.Value
 	return nil
+}
+
+// produced tells whether the producer of a parameter has run in this backfill
+// for the instance's date; nil = it does not run in it.
+func (r *renderer) produced(ctx context.Context, node string) (*bool, error) {
+	x, err := plan.NewExpander(r.plan)
+	if err != nil {
+		return nil, err
+	}
+	d := r.instance.Slot.Date
+	for i := range r.plan.Nodes {
+		n := &r.plan.Nodes[i]
+		if s := x.Step(i, d); n.Name != node || s < 0 || n.Steps[s].Strategy == plan.DryRun {
+			continue
+		}
+		found, err := r.ledger.Instances(ctx, r.plan.Backfill, ledger.Filter{Node: node, HasDates: true, From: d, To: d, Status: []status.Status{status.Succeeded}})
+		done := len(found) > 0
+		return &done, err
+	}
+	return nil, nil
 }
 
 // began gives the start of the instance, zero if it has not begun.

@@ -151,7 +151,7 @@ func candidates(all []*cli.Command, words []string, last string, env *Env) []str
 	case command.Name == "completion":
 		return []string{"bash", "fish", "zsh"}
 	case command.Name == "schema":
-		return []string{"project", "table", "task"}
+		return []string{"project", "table", "task", "metrics"}
 	case takesNodes(command.Name):
 		return nodeNames(env)
 	case takesBackfills(command.Name):

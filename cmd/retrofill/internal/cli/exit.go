@@ -33,7 +33,7 @@ func exitTable() []exitLine {
 		{exitOK, "done"},
 		{exitFailed, "some instances failed, or an unexpected error"},
 		{exitRefused, "usage error, bad project or refused plan: nothing was run"},
-		{exitStopped, "stopped by the user (first Ctrl-C, or no at the question)"},
+		{exitStopped, "stopped or paused (first Ctrl-C, stop, pause, a budget, or no at the question)"},
 		{exitConflict, "locked by, or in conflict with, another process or backfill"},
 		{exitUnknown, "an instance's outcome is unknown: the engine may or may not have committed"},
 		{exitKilled, "killed (second Ctrl-C)"},
@@ -87,7 +87,7 @@ func exitCode(err error) int {
 		return exitConflict
 	case errors.As(err, &d), errors.As(err, &l), errors.As(err, &file):
 		return exitRefused
-	case errors.Is(err, ledger.ErrNotFound), errors.As(err, new(*ledger.NameTakenError)):
+	case errors.Is(err, ledger.ErrNotFound), errors.As(err, new(*ledger.NameTakenError)), errors.As(err, new(*ledger.PausedError)):
 		return exitRefused
 	}
 	return exitFailed

@@ -57,7 +57,7 @@ func runPlan(ctx context.Context, o planOptions, env *Env) (err error) {
 		return err
 	}
 	if o.Output == "json" {
-		b, err := plan.Encode(p)
+		b, err := plan.Seal(p)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func runPlan(ctx context.Context, o planOptions, env *Env) (err error) {
 		return nil
 	}
 	view.Diagnostics(env.Stderr, append(s.Warnings, diags...))
-	return view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL})
+	return view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL, Local: env.Now().Location()})
 }
 
 // build plans the request.

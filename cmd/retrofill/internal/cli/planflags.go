@@ -13,6 +13,7 @@ import (
 	"github.com/retrofill/retrofill/modeling/diag"
 	"github.com/retrofill/retrofill/modeling/param"
 	"github.com/retrofill/retrofill/planner"
+	"github.com/retrofill/retrofill/planner/groups"
 	"github.com/retrofill/retrofill/planner/plan"
 )
 
@@ -42,6 +43,10 @@ func planFlags() []cli.Flag {
 		&cli.StringFlag{Name: "name", Usage: "`NAME` of the backfill (default <node>_<yyyyMMdd>_<n>)"},
 		&cli.StringFlag{Name: "on-failure", Value: "continue", Usage: "after a failed instance: continue, stop (start nothing new) or fail-fast (cancel what runs)"},
 		&cli.IntFlag{Name: "retries", Usage: "repeat an instance `N` times after a transient error"},
+		&cli.BoolFlag{Name: "wait-schedule", Usage: "let no instance begin before its slot's own time"},
+		&cli.DurationFlag{Name: "max-duration", Usage: "pause the backfill after this `TIME`, such as 2h, at a step's end"},
+		&cli.Int64Flag{Name: "max-rows", Usage: "pause the backfill when it has written `N` rows, at a step's end"},
+		&cli.StringFlag{Name: "not-between", Usage: "pause the backfill in this part of the day, `HH:MM-HH:MM` in the project's zone, at a step's end"},
 		&cli.BoolFlag{Name: "allow-empty", Usage: "let a partition that holds rows become empty"},
 		&cli.BoolFlag{Name: "strict", Usage: "refuse the plan when a slot that it reads outside the backfill was never built"},
 		&cli.BoolFlag{Name: "dry-run-this-node", Usage: "the current node's instances succeed without executing"},
@@ -89,6 +94,7 @@ func planOptionsOf(c *cli.Context, env *Env) (planOptions, error) {
 		Selection: o.Dates.Selection, Groups: o.Dates.Groups,
 		WindowFrom: c.String("from-time"), WindowTo: c.String("to-time"), HourlyImpact: c.String("hourly-impact"),
 		Params: values, Name: c.String("name"), OnFailure: c.String("on-failure"), Retries: c.Int("retries"),
+		WaitSchedule: c.Bool("wait-schedule"), MaxDuration: c.Duration("max-duration"), MaxRows: c.Int64("max-rows"), NotBetween: c.String("not-between"),
 		AllowEmpty: c.Bool("allow-empty"), Strict: c.Bool("strict"), DryRunThisNode: c.Bool("dry-run-this-node"),
 		IncludePaused: c.Bool("include-paused"), PausedTasks: c.String("paused-tasks"), DryRunTasks: c.String("dry-run-tasks"),
 	}
@@ -103,6 +109,10 @@ func planOptionsOf(c *cli.Context, env *Env) (planOptions, error) {
 	}
 	if v := c.String("downstream-fields"); v != "readers" && v != "all" {
 		diags = append(diags, diag.Errorf("bad_value", "--downstream-fields %q is not known", v).WithHint("give readers or all"))
+	}
+	// For the planner 0 is the default; on the command line it is a mistake.
+	if _, d := groups.Split(nil, o.Dates.Groups, o.Dates.Selection.Direction); d.HasErrors() {
+		diags = append(diags, d...)
 	}
 	if c.Bool("full-table") && c.IsSet("fields") {
 		diags = append(diags, diag.Errorf("usage", "--full-table and --fields contradict each other").WithHint("leave one of them out"))

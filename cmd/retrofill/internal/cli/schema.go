@@ -24,13 +24,13 @@ func schemaCommand(env *Env) *cli.Command {
 	return &cli.Command{
 		Name:      "schema",
 		Usage:     "print or write the JSON Schemas of the project's YAML files",
-		UsageText: "retrofill schema [project|table|task]\nretrofill schema --dir FOLDER",
+		UsageText: "retrofill schema [project|table|task|metrics]\nretrofill schema --dir FOLDER",
 		Description: "With a name the schema goes to standard output; with --dir all of them are written to a folder. " +
 			"Point your editor at them and it completes and checks the files: with the YAML language server by a first line\n" +
 			"  # yaml-language-server: $schema=../.schemas/table.schema.json",
 		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write all schemas to this `FOLDER`, which is made if it is not there"}},
 		Action: func(c *cli.Context) error {
-			if err := noArgs(c, 1, "name one schema: project, table or task"); err != nil {
+			if err := noArgs(c, 1, "name one schema: project, table, task or metrics"); err != nil {
 				return err
 			}
 			return runSchema(c.Context, schemaOptions{Name: c.Args().First(), Dir: c.String("dir")}, env)
@@ -73,7 +73,7 @@ func runSchema(_ context.Context, o schemaOptions, env *Env) error {
 		WithHint("%s", diag.DidYouMean(o.Name, names, "there are "+strings.Join(names, ", ")))})
 }
 
-// schemaName gives the word for a schema's file: project, table, task.
+// schemaName gives the word for a schema's file: project, table, task, metrics.
 func schemaName(file string) string {
 	name := strings.TrimSuffix(file, ".schema.json")
 	if name == "retrofill" {

@@ -142,7 +142,7 @@ func (s *session) showDocument(ctx context.Context, n *lineage.Node) showDocumen
 			}
 		}
 		for _, r := range in.Registered {
-			x.RowSet = x.RowSet || n.Analysis.References[r.Reference].RowSet
+			x.RowSet = x.RowSet || r.RowSet
 			if !hasFold(x.Columns, r.Column) {
 				x.Columns = append(x.Columns, r.Column)
 			}

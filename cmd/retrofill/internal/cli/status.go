@@ -175,6 +175,12 @@ func statusOf(ctx context.Context, l *ledger.Ledger, name string) (view.Backfill
 		}
 		s.Broken = append(s.Broken, found...)
 	}
+	if s.Paused, err = l.Instances(ctx, name, ledger.Filter{Paused: true, Limit: maxShown}); err != nil {
+		return s, err
+	}
+	if s.Noted, err = l.Instances(ctx, name, ledger.Filter{Noted: true, Status: []status.Status{status.Succeeded}, Limit: maxShown}); err != nil {
+		return s, err
+	}
 	if s.Counts[status.Running.String()] > 0 {
 		found, err := l.Instances(ctx, name, ledger.Filter{Status: []status.Status{status.Running}, Limit: maxShown})
 		if err != nil {

@@ -1,10 +1,12 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
 	"github.com/retrofill/retrofill/planner/plan"
@@ -13,6 +15,8 @@ import (
 // PlanOptions say how much of a plan is shown.
 type PlanOptions struct {
 	SQL bool // with every statement
+	// Local is the user's time zone, nil = the project's.
+	Local *time.Location
 }
 
 // Plan writes a plan for people: what will be refreshed and why, what is left
@@ -22,6 +26,7 @@ func Plan(w io.Writer, p *plan.Plan, o PlanOptions) error {
 	fmt.Fprintf(&b, "backfill %s · environment %s · %s · %s, %s, %s\n",
 		p.Backfill, p.Environment, engineText(p.Engine), Count(len(p.Dates), "date"), Count(len(p.Groups), "group"), orderText(p.Order))
 	fmt.Fprintf(&b, "  %s\n\n", Ranges(sortedDates(p.Dates)))
+	b.WriteString(runText(p, o.Local))
 	for i := range p.Nodes {
 		planNode(&b, p, &p.Nodes[i])
 	}
@@ -41,7 +46,7 @@ func Plan(w io.Writer, p *plan.Plan, o PlanOptions) error {
 func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 	written, total := 0, n.FieldCount
 	for _, f := range n.Fields {
-		if f.Written {
+		if f.Written && !slices.Contains(n.Key, f.Name) {
 			written++
 		}
 	}
@@ -75,7 +80,7 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 		wide = max(wide, len([]rune(w.Node)))
 	}
 	for _, w := range n.Writes {
-		because := n.Because
+		because := cmp.Or(w.Because, n.Because)
 		if because != "" {
 			because = " (" + because + ")"
 		}
@@ -98,7 +103,7 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 		}
 	}
 	for _, e := range n.Needs {
-		if e.Kind == "self" || e.Kind == "cross_cycle" {
+		if e.Kind == "self" || e.Kind == "cross_cycle" || e.Kind == "contracted" {
 			fmt.Fprintf(b, "    needs                 %s, %s (%s)\n", e.Node, edgeText(p, e), e.Because)
 		}
 	}

@@ -100,6 +100,14 @@ func (p *Progress) Handle(e run.Event) {
 	case run.Retrying:
 		delete(p.running, e.ID)
 		p.noteLocked("%s  attempt %d failed, next one in %s: %s", e.ID, e.Attempt, Duration(e.Wait), headLine(e.Error))
+	case run.Waiting:
+		if e.ID == "" {
+			p.noteLocked("%s", e.Reason)
+		} else {
+			p.noteLocked("%s  %s", e.ID, e.Reason)
+		}
+	case run.Reloaded:
+		p.noteLocked("%s", orText(e.Reason, "another process changed it"))
 	case run.Resolved:
 		p.noteLocked("%s  %s", e.ID, orText(e.Reason, "its outcome was looked up"))
 	case run.Finished:

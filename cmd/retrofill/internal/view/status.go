@@ -44,8 +44,12 @@ type BackfillStatus struct {
 	Rows    int64          `json:"rows"`
 	Nodes   []NodeLine     `json:"nodes"`
 	// Broken are the first failed, unknown, stopped and blocked instances.
-	Broken      []ledger.Instance `json:"broken"`
-	Running     []ledger.Instance `json:"running"`
+	Broken  []ledger.Instance `json:"broken"`
+	Running []ledger.Instance `json:"running"`
+	// Paused are the first instances with a pause flag, Noted the first ones
+	// that succeeded with a remark (an older parameter value, for example).
+	Paused      []ledger.Instance `json:"paused,omitempty"`
+	Noted       []ledger.Instance `json:"noted,omitempty"`
 	Diagnostics diag.List         `json:"diagnostics"`
 }
 
@@ -119,7 +123,7 @@ func StatusLines(s BackfillStatus, zone *time.Location) []string {
 	for _, part := range []struct {
 		title string
 		list  []ledger.Instance
-	}{{"running", s.Running}, {"not succeeded", s.Broken}} {
+	}{{"running", s.Running}, {"not succeeded", s.Broken}, {"paused", s.Paused}, {"remarks", s.Noted}} {
 		if len(part.list) == 0 {
 			continue
 		}
@@ -139,6 +143,9 @@ func StatusLines(s BackfillStatus, zone *time.Location) []string {
 
 func stateText(s BackfillStatus) string {
 	state := string(s.Backfill.State)
+	if s.Backfill.Paused && s.Backfill.State != ledger.Paused {
+		state += ", paused by a user"
+	}
 	if s.Summary != "" && s.Summary != state {
 		return state + " (" + s.Summary + ")"
 	}
@@ -149,9 +156,11 @@ func stateText(s BackfillStatus) string {
 func nextText(s BackfillStatus) string {
 	name := shellName(s.Backfill.Name)
 	switch {
+	case s.Backfill.Paused:
+		return "`retrofill unpause " + name + "` lets it go on"
 	case s.Backfill.State == ledger.Interrupted:
 		return "the process that ran it is gone; `retrofill resume " + name + "` goes on with what is left"
-	case s.Backfill.State == ledger.Stopped:
+	case s.Backfill.State == ledger.Stopped, s.Backfill.State == ledger.Paused && len(s.Paused) == 0:
 		return "`retrofill resume " + name + "` goes on with what is left"
 	case s.Backfill.State == ledger.Unknown:
 		return "`retrofill resume " + name + "` looks up in the target what happened, and goes on"
@@ -182,7 +191,11 @@ func timesText(b ledger.Backfill, zone *time.Location) string {
 			s += " (" + Duration(b.FinishedAt.Sub(b.StartedAt)) + ")"
 		}
 	}
-	return s + " " + zone.String()
+	s += " " + zone.String()
+	if !b.RunAt.IsZero() {
+		s += ", runs at " + b.RunAt.In(zone).Format(form)
+	}
+	return s
 }
 
 // countsText writes `12 of 40 succeeded, 1 failed, 27 pending`.
