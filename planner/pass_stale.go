@@ -46,6 +46,7 @@ type part struct {
 	fields  []fields.Field
 	writes  []fields.Write
 	because string
+	whys    map[string]string // by materialization node
 }
 
 // checkStale refuses options that contradict a plan of what is stale.
@@ -166,11 +167,15 @@ func passStale(ctx context.Context, b *build) error {
 	}
 	if len(b.picked) == 0 {
 		b.idle = true
-		what := "all tables"
+		what := ""
 		if len(b.targets) > 0 {
-			what = namesText(b.targets)
+			what = " in " + namesText(b.targets)
 		}
-		b.warnf(NothingStale, "nothing is stale in %s", what).Detail = "on every date that was looked at, the stored values were built by today's logic from today's inputs"
+		d := b.warnf(NothingStale, "nothing is stale%s", what)
+		d.Detail = "on every date that was looked at, the stored values were built by today's logic from today's inputs"
+		if len(b.dates) == 0 {
+			d.Hint = "without dates, those are looked at on which the table was built; select dates to find others"
+		}
 		return nil
 	}
 	b.staleDates()
@@ -366,26 +371,35 @@ func (b *build) stalePart(n *lineage.Node, s stale.Part) (part, bool) {
 		b.diags = append(b.diags, diags...)
 		return part{}, false
 	}
-	p := part{dates: s.Dates, whole: whole, fields: res.Target.Fields, writes: res.Target.Nodes}
+	p := part{dates: s.Dates, whole: whole, fields: res.Target.Fields, writes: res.Target.Nodes, whys: map[string]string{}}
 	for i := range p.writes {
 		w := &p.writes[i]
 		if w.Column && len(w.Kept) == 0 && b.req.Refresh != "column" {
 			w.Column = false // keeps nothing: the rewrite of the same cells is cheaper
 		}
-		switch {
-		case whole && s.Rows:
-			p.because = "its rows are stale"
-		case whole:
-			p.because = "the table can only be refreshed as a whole"
-		case w.Column:
-			p.because = "key declared, rows unchanged"
-		case p.because == "":
-			if p.because = b.whyNotColumn(n, w.Node); p.because == "" {
-				p.because = "every field of the node is refreshed"
-			}
+		why := b.staleBecause(n, *w, whole, s.Rows)
+		p.whys[w.Node] = why
+		if p.because == "" || w.Column {
+			p.because = why
 		}
 	}
 	return p, true
+}
+
+// staleBecause tells why a node is written as it is.
+func (b *build) staleBecause(n *lineage.Node, w fields.Write, whole, rows bool) string {
+	switch {
+	case rows:
+		return "its rows are stale"
+	case whole:
+		return "the table can only be refreshed as a whole"
+	case w.Column:
+		return "key declared, rows unchanged"
+	}
+	if why := b.whyNotColumn(n, w.Node); why != "" {
+		return why
+	}
+	return "every field of the node is refreshed"
 }
 
 // staleDates makes the plan's dates: those on which anything is stale. A node

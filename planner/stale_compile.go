@@ -32,6 +32,9 @@ func (b *build) compileParts(ctx context.Context, p *picked) {
 		}
 		b.outFields(&one)
 		step.Writes = one.out.Writes
+		for i := range step.Writes {
+			step.Writes[i].Because = x.whys[step.Writes[i].Node]
+		}
 		step.ID = fmt.Sprintf("%s/%s_%d", p.node.Name, step.Strategy, k+1)
 		step.Dates, step.Instances = ranges(x.dates), b.instances(&one, x.dates)
 		steps = append(steps, step)

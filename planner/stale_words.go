@@ -111,7 +111,11 @@ func passStaleReasons(_ context.Context, b *build) error {
 			p.out.Because = fmt.Sprintf("%d different sets of fields and dates", len(p.parts))
 		}
 		for i := range p.out.Writes {
-			p.out.Writes[i].RowsKept = !p.whole
+			w := &p.out.Writes[i]
+			w.RowsKept = !p.whole
+			if len(p.parts) == 1 && p.parts[0].whys[w.Node] != p.out.Because {
+				w.Because = p.parts[0].whys[w.Node]
+			}
 		}
 	}
 	return nil

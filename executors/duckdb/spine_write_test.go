@@ -245,6 +245,7 @@ func TestSpineMetamorphic(t *testing.T) {
 	for range 60 {
 		text := g.body(2)
 		in := b.input(t, text, db)
+		in.Dense = g.IntN(2) == 0
 		if err := b.perDate(db, in); err != nil {
 			t.Fatalf("per date: %v\n%s", err, text)
 		}

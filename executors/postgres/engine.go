@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +101,7 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sqlx.NewDb(stdlib.OpenDB(*config, stdlib.OptionAfterConnect(watchClient)), "pgx")
+	db := sqlx.NewDb(stdlib.OpenDB(*config, stdlib.OptionAfterConnect(session(opt.Settings))), "pgx")
 	db.SetMaxIdleConns(opt.Connections + 2)
 	// Beside the units there are catalog, look-ups and queries.
 	db.SetMaxOpenConns(opt.Connections + 4)
@@ -131,18 +132,37 @@ func configure(opt Options) (*pgx.ConnConfig, error) {
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelPatience}
 	}
-	given := map[string]string{
-		"timezone": "UTC", "datestyle": "ISO, YMD", "intervalstyle": "postgres", "bytea_output": "hex",
-		"client_encoding": "UTF8", "standard_conforming_strings": "on", "extra_float_digits": "1",
-	}
+	config.RuntimeParams["client_encoding"] = "UTF8"
 	if config.RuntimeParams["application_name"] == "" {
-		given["application_name"] = "retrofill"
-	}
-	maps.Copy(config.RuntimeParams, given)
-	for k, v := range opt.Settings {
-		config.RuntimeParams[strings.ToLower(k)] = v
+		config.RuntimeParams["application_name"] = "retrofill"
 	}
 	return config, nil
+}
+
+// session gives what each new connection begins with: settings that texts of
+// values depend on, then those of the user. They are set after connecting,
+// because poolers refuse them before.
+func session(settings map[string]string) func(context.Context, *pgx.Conn) error {
+	all := map[string]string{
+		"timezone": "UTC", "datestyle": "ISO, YMD", "intervalstyle": "postgres", "bytea_output": "hex",
+		"standard_conforming_strings": "on", "extra_float_digits": "1",
+	}
+	for k, v := range settings {
+		all[strings.ToLower(k)] = v
+	}
+	var calls []string
+	var args []any
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		calls = append(calls, fmt.Sprintf("set_config($%d, $%d, false)", len(args)+1, len(args)+2))
+		args = append(args, k, all[k])
+	}
+	text := "SELECT " + strings.Join(calls, ", ")
+	return func(ctx context.Context, c *pgx.Conn) error {
+		if _, err := c.Exec(ctx, text, args...); err != nil {
+			return err
+		}
+		return watchClient(ctx, c)
+	}
 }
 
 // watchClient asks the server to notice a client that was killed while its

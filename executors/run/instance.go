@@ -114,7 +114,7 @@ func (r *runner) instance(hard, soft context.Context, in plan.Instance, was reco
 			return status.Unknown, err
 		}
 		if o.Status == status.Succeeded && o.Attempt == 0 || o.Status == status.Pending {
-			return o.Status, nil // another process has done or paused it
+			return j.refusedStart(hard, o.Status) // another process has done or paused it
 		}
 		wait := time.Duration(0)
 		if retry && try < r.plan.Retries {

@@ -135,6 +135,24 @@ func (r *runner) enter(hard, soft context.Context, k ledger.Key, from status.Sta
 	}, true
 }
 
+// refusedStart ends an instance that the ledger did not let begin. One that
+// waited for its next attempt does not stay so.
+func (j *job) refusedStart(hard context.Context, s status.Status) (status.Status, error) {
+	if s != status.Pending || j.from != status.Waiting {
+		return s, nil
+	}
+	o := ledger.Outcome{Key: j.key, Status: status.Pending, Reason: "paused before the next attempt"}
+	if hard.Err() != nil {
+		o.Status, o.Reason = status.Stopped, context.Cause(hard).Error()+" before the next attempt"
+	}
+	if err := j.deps.Ledger.Finish(context.WithoutCancel(hard), o); err != nil {
+		return s, fmt.Errorf("run: record %s: %w", j.id, err)
+	}
+	j.move(j.key, j.from, o.Status)
+	j.from = o.Status
+	return o.Status, nil
+}
+
 // chosen tells whether a run of some instances only wants any of an item.
 func (r *runner) chosen(it groups.Item) bool {
 	if r.opts.Only == nil {

@@ -726,3 +726,32 @@ func TestSetsFail(t *testing.T) {
 		t.Errorf("%+v, %+v", s, i)
 	}
 }
+
+// TestRecreatedLedger: the ledger was deleted and the default name repeats, but
+// the commits of the earlier backfill are not taken for those of the new one.
+func TestRecreatedLedger(t *testing.T) {
+	t.Parallel()
+	p := planOf(t, "dates 2024-01-01 2\nnode a\nnode b needs a")
+	first := newWorld(t, p)
+	if s, _, err := first.run(attempt{}); err != nil || s.State != ledger.Succeeded {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	second := newWorld(t, p)
+	second.store = first.store
+	before := len(first.store.Commits())
+	for crash := 1; ; crash++ { // at every moment, then resumed
+		_, proc, _ := second.run(attempt{crashAt: crash})
+		if proc.Alive() == nil {
+			break
+		}
+		if crash > 100 {
+			t.Fatal("it never ends")
+		}
+	}
+	if n := len(first.store.Commits()) - before; n != 4 {
+		t.Errorf("%d new commits, want 4", n)
+	}
+	if err := second.check(true); err != nil {
+		t.Error(err)
+	}
+}

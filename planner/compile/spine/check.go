@@ -56,14 +56,14 @@ func (w *writer) check(slots []int, fields []Field) *Refusal {
 	for _, f := range fields {
 		items = append(items, fmt.Sprintf("CAST(x.%s AS %s) AS %s", w.d.Quote(f.Name), f.Type, w.d.Quote(f.Name)))
 	}
-	w.add("stage", checkTable, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT %s FROM (\n%s\n) AS x", checkTable, strings.Join(items, ", "), sql))
+	w.add("stage", checkTable, w.d.Stage(checkTable, fmt.Sprintf("SELECT %s FROM (\n%s\n) AS x", strings.Join(items, ", "), sql)))
 	for _, n := range w.t.Nodes {
 		want := "SELECT c." + w.d.Quote(OrdinalColumn) + w.compared("c.", n) + " FROM " + checkTable + " AS c"
 		got := fmt.Sprintf("SELECT p.%s%s FROM %s AS t JOIN %s ON %s WHERE p.%s IN (%s)", w.d.Quote(OrdinalColumn), w.compared("t.", n),
 			n.Table, w.partitions(), w.onPartition("t."), w.d.Quote(OrdinalColumn), strings.Join(list, ", "))
 		var parts []string
 		for _, x := range [][3]string{{"missing", want, got}, {"extra", got, want}} {
-			parts = append(parts, fmt.Sprintf("SELECT %s AS slot, '%s' AS side, count(*) AS n FROM (%s EXCEPT ALL %s) AS d GROUP BY ALL",
+			parts = append(parts, fmt.Sprintf("SELECT %s AS slot, '%s' AS side, count(*) AS n FROM (%s EXCEPT ALL %s) AS d GROUP BY 1",
 				w.d.Quote(OrdinalColumn), x[0], x[1], x[2]))
 		}
 		var cols []string

@@ -159,6 +159,10 @@ type Input struct {
 	Partition []Column
 	// Probe is asked about the chosen statement; nil = syntax alone decides.
 	Probe Prober
+	// Dense says that the slots are most of what the sources hold: the engine
+	// may then compute all partitions and drop the others, which is faster for
+	// all of them and much slower for a few.
+	Dense bool
 	// MaxUnion bounds the dates in one UNION ALL statement; 0 = DefaultUnion.
 	MaxUnion int
 }

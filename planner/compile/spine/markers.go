@@ -34,6 +34,7 @@ type marker struct {
 	types      []string // bare: the literal's type on each of the representative dates
 	partner    node     // literal: whose type it takes
 	column     string   // the typed spine column of its value, "" = texts are joined
+	compared   bool     // an operand of a comparison
 	asText     bool     // column is a DATE, the value its text
 }
 

@@ -53,6 +53,7 @@ func (t *typer) visit(v any, parent node) {
 func (t *typer) node(n node) {
 	switch str(n, "class") {
 	case "COMPARISON":
+		t.compared(sub(n, "left"), sub(n, "right"))
 		t.meet(false, sub(n, "left"), sub(n, "right"))
 	case "BETWEEN":
 		t.meet(false, sub(n, "input"), sub(n, "lower"), sub(n, "upper"))
@@ -65,6 +66,7 @@ func (t *typer) node(n node) {
 	case "OPERATOR":
 		switch str(n, "type") {
 		case "COMPARE_IN", "COMPARE_NOT_IN":
+			t.compared(nodes(n, "children")...)
 			t.meet(false, nodes(n, "children")...)
 		case "OPERATOR_COALESCE":
 			t.meet(true, nodes(n, "children")...)
@@ -82,6 +84,18 @@ func (t *typer) node(n node) {
 			if len(c) == 2 {
 				t.arithmetic(name, c)
 			}
+		}
+	}
+}
+
+// compared notes the markers that are operands of a comparison.
+func (t *typer) compared(operands ...node) {
+	for _, n := range operands {
+		if str(n, "class") == "CAST" {
+			n = sub(n, "child")
+		}
+		if i, ok := markerOf(n); ok {
+			t.p.code.markers[i].compared = true
 		}
 	}
 }

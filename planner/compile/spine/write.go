@@ -88,7 +88,7 @@ func Write(in Input, c Choice, t Target, check []int) (Work, *Refusal) {
 		for i, ch := range c.Chunks {
 			sel := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS x", w.columns("x.", fields), ch.SQL)
 			if i == 0 {
-				w.add("stage", stageTable, "CREATE OR REPLACE TEMP TABLE "+stageTable+" AS "+sel)
+				w.add("stage", stageTable, w.d.Stage(stageTable, sel))
 			} else {
 				w.add("insert", stageTable, "INSERT INTO "+stageTable+" "+sel)
 			}
@@ -232,7 +232,7 @@ func (w *writer) onPartition(prefix string) string {
 
 // had counts what the selected partitions of a node hold, by slot.
 func (w *writer) had(n Node) string {
-	inner := fmt.Sprintf("SELECT p.%s AS slot, count(*) AS rows FROM %s AS t JOIN %s ON %s WHERE %s GROUP BY ALL",
+	inner := fmt.Sprintf("SELECT p.%s AS slot, count(*) AS rows FROM %s AS t JOIN %s ON %s WHERE %s GROUP BY 1",
 		w.d.Quote(OrdinalColumn), n.Table, w.partitions(), w.onPartition("t."), w.selected("t."))
 	return w.oneRow(inner, w.all(), "rows")
 }
@@ -255,7 +255,7 @@ func (w *writer) slotFacts(from, slot, prefix string) {
 			"count(DISTINCT %[2]s) FILTER (WHERE NOT (%[1]s)) AS duplicate_keys", null, key)
 		cols = append(cols, "null_keys", "duplicate_keys")
 	}
-	w.facts("slots", w.oneRow(sel+" FROM "+from+" GROUP BY ALL", w.all(), cols...))
+	w.facts("slots", w.oneRow(sel+" FROM "+from+" GROUP BY 1", w.all(), cols...))
 }
 
 // oneRow turns numbers by slot into one row with a column for each slot, 0

@@ -55,7 +55,7 @@ func TestHelp(t *testing.T) {
 		if c.Hidden {
 			continue
 		}
-		if !strings.Contains(root.Stdout, "\n  "+c.Name+" ") {
+		if !strings.Contains(root.Stdout, "\n  "+c.Name+" ") && !strings.Contains(root.Stdout, "\n  "+c.Name+"\n") {
 			t.Errorf("%s is not in --help", c.Name)
 		}
 		if c.Usage == "" || strings.HasSuffix(c.Usage, ".") {

@@ -87,7 +87,7 @@ complete -c retrofill -l dir -s C -r -F
 
 // takesNodes and takesBackfills tell what a command's arguments name.
 func takesNodes(command string) bool {
-	return slices.Contains([]string{"plan", "backfill", "show", "params", "ls"}, command)
+	return slices.Contains([]string{"plan", "backfill", "show", "fields", "diff", "params", "ls"}, command)
 }
 
 func takesBackfills(command string) bool {

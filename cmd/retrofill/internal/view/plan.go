@@ -102,10 +102,37 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 			fmt.Fprintf(b, "    dry-run               %s: %s\n", Count(s.Instances, "instance"), s.Because)
 		}
 	}
+	planParts(b, n)
 	for _, e := range n.Needs {
 		if e.Kind == "self" || e.Kind == "cross_cycle" || e.Kind == "contracted" {
 			fmt.Fprintf(b, "    needs                 %s, %s (%s)\n", e.Node, edgeText(p, e), e.Because)
 		}
+	}
+}
+
+// planParts tells what is written on which dates, where a node's steps differ.
+func planParts(b *strings.Builder, n *plan.Node) {
+	var parts []plan.Step
+	for _, s := range n.Steps {
+		if s.Writes != nil {
+			parts = append(parts, s)
+		}
+	}
+	if len(parts) < 2 {
+		return
+	}
+	for _, s := range parts {
+		var what []string
+		for _, w := range s.Writes {
+			what = append(what, fmt.Sprintf("%s of %s (%s)", strings.Join(w.Fields, ", "), w.Node, actionText(w.Action)))
+		}
+		var dates []bizdate.Date
+		for _, r := range s.Dates {
+			for d := r.From; d <= r.To; d++ {
+				dates = append(dates, d)
+			}
+		}
+		b.WriteString(Columns("    on dates", 26, Ranges(sortedDates(dates))+": "+strings.Join(what, "; ")))
 	}
 }
 
