@@ -100,7 +100,7 @@ func (b *build) tables(ctx context.Context, p *picked, t compile.Table) ([]strin
 			if index := compile.Index(t, node.Name); index != "" {
 				out = append(out, index)
 			}
-		case p != nil:
+		case p != nil && len(have.Columns) > 0:
 			out = append(out, b.alter(p, t, node, have)...)
 		}
 	}

@@ -73,6 +73,9 @@ func (b *build) load(ctx context.Context, nodes []string, from, to bizdate.Date)
 	if err != nil {
 		return fmt.Errorf("planner: read ledger: %w", err)
 	}
+	if list, err = b.standing(ctx, list); err != nil {
+		return err
+	}
 	b.records, b.segs, b.from, b.to = map[string][]Built{}, nil, from, to
 	ids := map[string]bool{}
 	for _, r := range list {
@@ -197,4 +200,30 @@ func containsFold(list []string, s string) bool {
 // sortPicked puts nodes in dependency order.
 func sortPicked(list []*picked) {
 	slices.SortFunc(list, func(a, b *picked) int { return cmp.Compare(a.node.Position, b.node.Position) })
+}
+
+// standing leaves out the records of physical tables that the engine no longer
+// has: whatever the ledger says, their slots hold nothing now.
+func (b *build) standing(ctx context.Context, list []Built) ([]Built, error) {
+	gone := map[string]bool{}
+	var names []string
+	for _, r := range list {
+		if _, known := gone[r.Node]; known {
+			continue
+		}
+		_, ok, err := b.deps.Catalog.Table(ctx, b.deps.Schema+"."+r.Node)
+		if err != nil {
+			return nil, fmt.Errorf("planner: look up %s: %w", r.Node, err)
+		}
+		if gone[r.Node] = !ok; !ok {
+			names = append(names, r.Node)
+		}
+	}
+	if len(names) == 0 {
+		return list, nil
+	}
+	slices.Sort(names)
+	w := b.warnf("table_gone", "the ledger says that %s was built, but schema %s has no such table", strings.Join(names, ", "), b.deps.Schema)
+	w.Hint = "its slots count as never built; if it was dropped by mistake, restore it before you run this"
+	return slices.DeleteFunc(list, func(r Built) bool { return gone[r.Node] }), nil
 }

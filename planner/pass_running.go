@@ -51,7 +51,7 @@ func passRunning(ctx context.Context, b *build) error {
 		if b.pausedNode(p) && (b.req.PausedTasks == "" || b.req.PausedTasks == "block") && len(p.real) > 0 {
 			n.Paused = true
 			b.warnf("paused", "%s is paused: its instances stay pending, and everything below them waits", n.Name).
-				Hint = "unpause them one by one while it runs, or choose --paused-tasks dry-run or run"
+				Hint = "`retrofill unpause BACKFILL " + n.Name + "` releases them later; or choose --paused-tasks dry-run or run"
 		}
 		b.skip(p, n)
 		b.sets(p, n)

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ func (b *build) dropRemoved(p *picked, t compile.Table, n compile.Node, have Tab
 			continue
 		}
 		names = append(names, h.Name)
-		out = append(out, fmt.Sprintf("ALTER TABLE %s DROP COLUMN IF EXISTS %s", t.Physical(n.Name), t.Dialect.Quote(h.Name)))
+		out = append(out, t.Dialect.DropColumn(t.Physical(n.Name), t.Physical(t.Name), h.Name))
 	}
 	if len(names) == 0 {
 		return nil
@@ -42,6 +41,5 @@ func (b *build) dropRemoved(p *picked, t compile.Table, n compile.Node, have Tab
 // dates.
 func (b *build) retype(p *picked, t compile.Table, n compile.Node, c compile.Column, was string) string {
 	b.warnf("type_lossy", "field %s of %s becomes %s, stored as %s in %s: values that do not fit become NULL on all dates", c.Name, p.node.Name, c.Type, was, n.Name)
-	return fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET DATA TYPE %s USING TRY_CAST(%s AS %s)",
-		t.Physical(n.Name), t.Dialect.Quote(c.Name), c.Type, t.Dialect.Quote(c.Name), c.Type)
+	return t.Dialect.RetypeColumn(t.Physical(n.Name), t.Physical(t.Name), c.Name, c.Type)
 }

@@ -23,8 +23,8 @@ import (
 
 // TestPostgres takes the project of `retrofill init` through a life on
 // PostgreSQL (built, a client killed with SIGKILL in the middle and resumed,
-// one field refreshed in place, a column added and one widened), the same one
-// through it on DuckDB without the kill, and compares all tables.
+// one field refreshed in place, a column added, one widened and one dropped),
+// the same one through it on DuckDB without the kill, and compares all tables.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	dsn := secretive(t, pgtest.Database(t))
@@ -64,11 +64,18 @@ func TestPostgres(t *testing.T) {
 	}
 	compare(t, dsn, duck.dir)
 
+	for _, l := range []*life{pg, duck} {
+		l.edit(t, "       o.product,\n", "")
+		l.change(t, "models/fact/fct_order.yml", "customer_id, product,", "customer_id,")
+		l.ok(t, "backfill", "fct_order", "--start-date", "2024-01-01", "--end-date", "2024-01-05", "--drop-removed", "--yes")
+	}
+	compare(t, dsn, duck.dir)
+
 	frozen := pg.ok(t, "plan", "fct_order", "--dates", "2024-01-02", "-o", "json")
 	if strings.Contains(frozen, "hush") {
 		t.Error("the frozen plan holds the password")
 	}
-	pg.edit(t, "c.country", "c.country, o.product #>> 'x' AS bad")
+	pg.edit(t, "c.country", "c.country, c.country #>> 'x' AS bad")
 	if out := pg.fails(t, "validate"); !strings.Contains(out, "DuckDB's grammar") {
 		t.Errorf("a SELECT that only PostgreSQL can read:\n%s", out)
 	}

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // also the driver "sqlite"
 )
 
 // Clock gives the present moment.
@@ -84,10 +84,7 @@ func (l *Ledger) open(ctx context.Context) error {
 	}
 	var err error
 	if l.opts.ReadOnly {
-		if l.read, err = sqlx.Open("sqlite", dsn(l.path, true)); err != nil {
-			return err
-		}
-		return checkVersion(ctx, l.read)
+		return l.openToRead(ctx)
 	}
 	level := "FULL"
 	if l.opts.Unflushed {
@@ -112,6 +109,35 @@ func (l *Ledger) open(ctx context.Context) error {
 	l.writer = newWriter(conn, l.opts.Clock)
 	l.writer.never = l.opts.Unflushed
 	return nil
+}
+
+// openToRead opens for reading. SQLite wants to put its shared memory beside a
+// WAL file even then; in a folder that may not be written it is told that the
+// file does not change, which holds where no WAL has anything to add: nobody
+// writes there.
+func (l *Ledger) openToRead(ctx context.Context) error {
+	var err error
+	if l.read, err = sqlx.Open("sqlite", dsn(l.path, true)); err != nil {
+		return err
+	}
+	err = checkVersion(ctx, l.read)
+	var se *sqlite.Error
+	if !errors.As(err, &se) {
+		return err
+	}
+	if code, _ := codeOf(se.Code()); code != CodeReadOnly && code != CodeUnopenable {
+		return err
+	}
+	if info, statErr := os.Stat(l.path + "-wal"); statErr == nil && info.Size() > 0 {
+		return err
+	}
+	if closeErr := l.read.Close(); closeErr != nil {
+		return errors.Join(err, closeErr)
+	}
+	if l.read, err = sqlx.Open("sqlite", dsn(l.path, true)+"&immutable=1"); err != nil {
+		return err
+	}
+	return checkVersion(ctx, l.read)
 }
 
 // prepareFile gives clear errors for what SQLite would call "unable to open

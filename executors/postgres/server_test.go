@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrofill/retrofill/executors"
 	"github.com/retrofill/retrofill/executors/postgres/pgtest"
+	"github.com/retrofill/retrofill/planner/dialect"
 )
 
 // unit inserts one row.
@@ -358,5 +359,84 @@ func TestLeastPrivilege(t *testing.T) {
 		Statements: []executors.Statement{{Role: executors.RoleInsert, Target: "s", SQL: "INSERT INTO src.s VALUES (2)"}}})
 	if err == nil || !strings.Contains(err.Error(), "docs/engines.md") {
 		t.Errorf("error %v, want one that says what to grant", err)
+	}
+}
+
+// TestSchemaChanges runs the dialect's statements for changes of stored
+// columns and of the views that show them, each twice.
+func TestSchemaChanges(t *testing.T) {
+	t.Parallel()
+	d, err := dialect.For("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := opened(t, Options{DSN: pgtest.Database(t)})
+	table, view := d.Table("d'w", "n"), d.Table("d'w", "v")
+	steps := []string{
+		d.CreateSchema("d'w"),
+		"CREATE TABLE IF NOT EXISTS " + table + ` ("k" integer, "a" integer, "b" text, "gone" text)`,
+		d.PartitionIndex("d'w", "n", []string{"k"}),
+		d.CreateView(view, `SELECT "k", "gone", "a", "b" FROM `+table),
+		d.WidenColumn(table, view, "a", "BIGINT"),
+		d.RetypeColumn(table, view, "b", "SMALLINT"),
+		d.DropColumn(table, view, "gone"),
+		d.CreateView(view, `SELECT "k", "b", "a" FROM `+table),
+		d.CreateView(view, `SELECT "a", "b", "k" FROM `+table),
+	}
+	for i, s := range steps {
+		if i == 5 {
+			u := executors.Unit{Marker: executors.Marker{Backfill: "b", Instance: "rows", Attempt: 1}, Statements: []executors.Statement{
+				{Role: executors.RoleInsert, Target: "n", SQL: "INSERT INTO " + table + " VALUES (1, 1, '7', ''), (2, 2, 'x', ''), (3, 3, '70000', ''), (4, 4, NULL, '')"}}}
+			if _, err := e.Execute(t.Context(), u); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Prepare(t.Context(), []string{s}); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		if i == 3 || i == 6 { // makes the view anew, drops what is dropped
+			continue
+		}
+		if err := e.Prepare(t.Context(), []string{s}); err != nil {
+			t.Fatalf("step %d again: %v", i, err)
+		}
+	}
+	rows, err := e.Query(t.Context(), "SELECT * FROM "+view+` ORDER BY "k"`, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := executors.Rows{
+		Columns: []executors.Column{{Name: "a", Type: "BIGINT"}, {Name: "b", Type: "SMALLINT"}, {Name: "k", Type: "INTEGER"}},
+		Values:  [][]any{{int64(1), int64(7), int64(1)}, {int64(2), nil, int64(2)}, {int64(3), nil, int64(3)}, {int64(4), nil, int64(4)}},
+	}
+	if d := cmp.Diff(want, rows); d != "" {
+		t.Errorf("readers' view (-want +got):\n%s", d)
+	}
+	// A view that is as it should be waits for no reader.
+	db, err := sql.Open("pgx", e.opt.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "SELECT * FROM "+view); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Prepare(t.Context(), []string{"SET lock_timeout = '5s'", steps[len(steps)-1]}); err != nil {
+		t.Errorf("beside a reader: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	// Somebody else's view is never dropped.
+	if err := e.Prepare(t.Context(), []string{`CREATE VIEW theirs AS SELECT "a" FROM ` + view}); err != nil {
+		t.Fatal(err)
+	}
+	err = e.Prepare(t.Context(), []string{d.CreateView(view, `SELECT "k" FROM `+table)})
+	if err == nil || !strings.Contains(err.Error(), "theirs") {
+		t.Errorf("error %v, want one that names the view that is in the way", err)
 	}
 }

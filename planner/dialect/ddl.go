@@ -41,11 +41,23 @@ func (d Dialect) CreateSchema(schema string) string {
 
 // CreateView makes or replaces a view; the name is quoted already.
 // PostgreSQL replaces a view only if its columns stay and new ones come last:
-// otherwise it is dropped and made again, in one transaction.
+// otherwise it is dropped and made again, in one transaction. A view that is as
+// it should be, which its comment tells, is left alone there: replacing it
+// would wait for every query that reads it, and hold up those behind.
 func (d Dialect) CreateView(view, query string) string {
 	create := "CREATE OR REPLACE VIEW " + view + " AS " + query
 	if d.Name == postgres {
-		return block("", fmt.Sprintf("%s;\nEXCEPTION WHEN invalid_table_definition THEN\n  DROP VIEW %s;\n  %[1]s;", create, view))
+		sum := sha256.Sum256([]byte(query))
+		comment := d.String("kept by retrofill, " + hex.EncodeToString(sum[:8]))
+		return block("", fmt.Sprintf(`IF obj_description(to_regclass(%[1]s), 'pg_class') IS DISTINCT FROM %[2]s THEN
+    BEGIN
+      %[3]s;
+    EXCEPTION WHEN invalid_table_definition THEN
+      DROP VIEW %[4]s;
+      %[3]s;
+    END;
+    COMMENT ON VIEW %[4]s IS %[2]s;
+  END IF;`, d.String(view), comment, create, view))
 	}
 	return create
 }
@@ -56,10 +68,41 @@ func (d Dialect) CreateView(view, query string) string {
 func (d Dialect) WidenColumn(table, view, column, typ string) string {
 	alter := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET DATA TYPE %s", table, d.Quote(column), typ)
 	if d.Name == postgres {
-		return block("shown text := pg_get_viewdef(to_regclass("+d.String(view)+"));",
-			fmt.Sprintf("IF shown IS NOT NULL THEN DROP VIEW %s; END IF;\n  %s;\n  IF shown IS NOT NULL THEN EXECUTE 'CREATE VIEW ' || %s || ' AS ' || shown; END IF;", view, alter, d.String(view)))
+		return d.behindView(view, alter+";")
 	}
 	return alter
+}
+
+// RetypeColumn changes a stored column's type where values may be lost: what
+// does not fit becomes NULL. PostgreSQL has no such cast, so a function of the
+// session tries each value.
+func (d Dialect) RetypeColumn(table, view, column, typ string) string {
+	q := d.Quote(column)
+	if d.Name == postgres {
+		return d.behindView(view, fmt.Sprintf(`CREATE FUNCTION pg_temp.retrofill_fit(v text) RETURNS %[1]s LANGUAGE plpgsql AS $fit$
+    DECLARE r %[1]s; BEGIN r := v; RETURN r; EXCEPTION WHEN data_exception THEN RETURN NULL; END $fit$;
+  ALTER TABLE %[2]s ALTER COLUMN %[3]s SET DATA TYPE %[1]s USING pg_temp.retrofill_fit(%[3]s::text);
+  DROP FUNCTION pg_temp.retrofill_fit(text);`, typ, table, q))
+	}
+	return fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET DATA TYPE %s USING TRY_CAST(%s AS %s)", table, q, typ, q, typ)
+}
+
+// DropColumn drops a stored column. On PostgreSQL readers' view, which shows
+// the column still, goes with it, and comes back when views are made after the
+// schema changes.
+func (d Dialect) DropColumn(table, view, column string) string {
+	drop := fmt.Sprintf("ALTER TABLE %s DROP COLUMN IF EXISTS %s", table, d.Quote(column))
+	if d.Name == postgres {
+		return block("", fmt.Sprintf("DROP VIEW IF EXISTS %s;\n  %s;", view, drop))
+	}
+	return drop
+}
+
+// behindView runs changes of stored columns while the view that shows them is
+// away: PostgreSQL refuses them otherwise.
+func (d Dialect) behindView(view, changes string) string {
+	return block("shown text := pg_get_viewdef(to_regclass("+d.String(view)+"));",
+		fmt.Sprintf("IF shown IS NOT NULL THEN DROP VIEW %s; END IF;\n  %s\n  IF shown IS NOT NULL THEN EXECUTE 'CREATE VIEW ' || %s || ' AS ' || shown; END IF;", view, changes, d.String(view)))
 }
 
 // PartitionIndex makes the index that finds a partition's rows, "" for an

@@ -18,7 +18,17 @@ func TestStatements(t *testing.T) {
 		{"duckdb", "schema", `CREATE SCHEMA IF NOT EXISTS "o'x"`},
 		{"postgres", "schema", "DO $retrofill$ BEGIN\n  IF to_regnamespace('\"o''x\"') IS NULL THEN CREATE SCHEMA IF NOT EXISTS \"o'x\"; END IF;\nEND $retrofill$"},
 		{"duckdb", "view", `CREATE OR REPLACE VIEW "v" AS SELECT 1`},
-		{"postgres", "view", "DO $retrofill$ BEGIN\n  CREATE OR REPLACE VIEW \"v\" AS SELECT 1;\nEXCEPTION WHEN invalid_table_definition THEN\n  DROP VIEW \"v\";\n  CREATE OR REPLACE VIEW \"v\" AS SELECT 1;\nEND $retrofill$"},
+		{"postgres", "view", `DO $retrofill$ BEGIN
+  IF obj_description(to_regclass('"v"'), 'pg_class') IS DISTINCT FROM 'kept by retrofill, e004ebd5b5532a4b' THEN
+    BEGIN
+      CREATE OR REPLACE VIEW "v" AS SELECT 1;
+    EXCEPTION WHEN invalid_table_definition THEN
+      DROP VIEW "v";
+      CREATE OR REPLACE VIEW "v" AS SELECT 1;
+    END;
+    COMMENT ON VIEW "v" IS 'kept by retrofill, e004ebd5b5532a4b';
+  END IF;
+END $retrofill$`},
 		{"duckdb", "widen", `ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE BIGINT`},
 		{"duckdb", "index", ``},
 		{"postgres", "index", `CREATE INDEX IF NOT EXISTS "n_retrofill_partition" ON "dw"."n" ("ds", "hh")`},

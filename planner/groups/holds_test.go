@@ -107,7 +107,9 @@ func TestRandomHolds(t *testing.T) {
 				}
 			}
 		}
-		cfg.Known = func(Item) Known { return []Known{ToRun, ToRun, ToRun, Succeeded, Failed, Held, Forced, Holds}[rnd.IntN(8)] }
+		cfg.Known = func(Item) Known {
+			return []Known{ToRun, ToRun, ToRun, Succeeded, Failed, Held, Forced, Holds}[rnd.IntN(8)]
+		}
 		cfg.Ignores = func(it Item) []int {
 			if it.Node == 0 || rnd.IntN(3) > 0 {
 				return nil

@@ -251,6 +251,9 @@ func (s *session) carryOut(ctx context.Context, p plan.Plan, output string, o ru
 	if err != nil {
 		return err
 	}
+	if err := s.letGo(&p, clock()); err != nil {
+		return err
+	}
 	progress := view.NewProgress(view.ProgressOptions{
 		Out: env.Stderr, Terminal: env.terminal(env.Stderr), Width: func() int { return env.width(env.Stderr) },
 		Now: env.Now, Name: p.Backfill, Total: p.Instances,
@@ -325,6 +328,9 @@ func runError(p plan.Plan, err error) error {
 
 // rememberAfter keeps the catalog as it is after the run.
 func (s *session) rememberAfter(ctx context.Context) error {
+	if late, is := s.engine.(*lateEngine); is && late.unused() {
+		return nil
+	}
 	list, err := s.engine.Catalog(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("cli: read catalog: %w", err)

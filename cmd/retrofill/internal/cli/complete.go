@@ -91,7 +91,7 @@ func takesNodes(command string) bool {
 }
 
 func takesBackfills(command string) bool {
-	return slices.Contains([]string{"status", "logs", "code", "history", "resume"}, command)
+	return slices.Contains([]string{"status", "logs", "code", "history", "resume", "stop", "pause", "unpause", "rerun", "force-rerun", "set-success", "remove-dependency"}, command)
 }
 
 // runComplete prints the candidates for the last of the words, one a line.

@@ -73,7 +73,14 @@ func openSession(ctx context.Context, o sessionOptions, env *Env) (_ *session, e
 			WithHint("add `engines` and `environments` to retrofill.yml")})
 	}
 	if s.ledger, err = w.openLedger(ctx); err != nil {
-		return nil, err
+		var own *ledger.Error
+		if o.Run || !errors.As(err, &own) || own.Code != ledger.CodeReadOnly {
+			return nil, err
+		}
+		// Looking needs no right to write, such as in a checked-out copy.
+		if s.ledger, err = w.ledger(ctx, true); err != nil {
+			return nil, err
+		}
 	}
 	if err = s.openCatalog(ctx, o); err != nil {
 		return nil, err
@@ -113,6 +120,12 @@ func (s *session) openCatalog(ctx context.Context, o sessionOptions) error {
 	}
 	eng, err := s.openEngine(ctx, EngineOptions{Create: o.Run, Connections: o.Connections})
 	var d diag.Diagnostic
+	if !o.Run && errors.As(err, &d) && d.Code == "unusable_database" {
+		// Perhaps only writing is impossible: looking does not need it.
+		if again, rerr := s.openEngine(ctx, EngineOptions{ReadOnly: true, Connections: o.Connections}); rerr == nil {
+			eng, err = again, nil
+		}
+	}
 	switch {
 	case err == nil:
 		s.engine = eng
@@ -153,7 +166,12 @@ func (s *session) remember(ctx context.Context, list []executors.TableInfo) erro
 	if ok && string(old) == string(b) {
 		return nil
 	}
-	return s.ledger.SaveCatalog(ctx, s.Environment.Name, b)
+	err = s.ledger.SaveCatalog(ctx, s.Environment.Name, b)
+	var own *ledger.Error
+	if errors.As(err, &own) && own.Code == ledger.CodeReadOnly {
+		return nil // the next one who may write remembers it
+	}
+	return err
 }
 
 // close ends everything and saves the cache. A cache that cannot be saved is

@@ -111,12 +111,13 @@ type scene struct {
 	ledger  *records
 	catalog tables
 	paused  map[string]bool
+	gone    map[string]bool // built nodes whose tables were dropped since
 	args    []string
 }
 
 func (b *bench) scene(t *testing.T, text string) *scene {
 	t.Helper()
-	s := &scene{bench: b, now: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), catalog: tables{}, paused: map[string]bool{},
+	s := &scene{bench: b, now: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), catalog: tables{}, paused: map[string]bool{}, gone: map[string]bool{},
 		ledger: &records{defs: map[string]plan.Definition{}, names: map[string]bool{}}}
 	missing := map[string]bool{}
 	var built [][]string
@@ -139,6 +140,8 @@ func (b *bench) scene(t *testing.T, text string) *scene {
 			missing[w[1]] = true
 		case "has":
 			s.catalog.define(t, strings.TrimPrefix(line, "has "))
+		case "gone":
+			s.gone[w[1]] = true
 		case "paused":
 			s.paused[w[1]] = true
 		case "taken":
@@ -239,6 +242,9 @@ func (s *scene) built(t *testing.T, w []string) {
 				continue
 			}
 			s.ledger.defs[id] = def
+			if k := strings.ToLower("dw." + x.Name); s.catalog[k].Name == "" && !s.gone[x.Name] {
+				s.catalog[k] = planner.Table{Name: "dw." + x.Name, Rows: -1} // columns unknown
+			}
 			for d := first; d <= last; d++ {
 				if !n.Schedule.Scheduled(d) {
 					continue
@@ -325,6 +331,16 @@ func request(args []string) (planner.Request, []param.Declared, bool, error) {
 	fs.BoolVar(&r.Stale, "stale", false, "")
 	fs.BoolVar(&r.DryRunThisNode, "dry-run-this-node", false, "")
 	fs.BoolVar(&r.IncludePaused, "include-paused", false, "")
+	fs.IntVar(&r.Retries, "retries", 0, "")
+	fs.BoolVar(&r.WaitSchedule, "wait-schedule", false, "")
+	fs.DurationVar(&r.MaxDuration, "max-duration", 0, "")
+	fs.Int64Var(&r.MaxRows, "max-rows", 0, "")
+	fs.StringVar(&r.NotBetween, "not-between", "", "")
+	fs.Func("run-at", "", func(v string) error {
+		at, err := time.Parse(time.RFC3339, v)
+		r.RunAt = &at
+		return err
+	})
 	fs.Func("param", "", func(v string) error {
 		name, value, _ := strings.Cut(v, "=")
 		if r.Params == nil {

@@ -248,13 +248,18 @@ func planSQL(b *strings.Builder, p *plan.Plan) {
 			}
 			fmt.Fprintf(b, "\n-- %s, %s of %s\n", st.ID, st.Strategy, n.Name)
 			for _, name := range sortedKeys(n.Params) {
-				fmt.Fprintf(b, "--   ${%s} = %s\n", name, strings.ReplaceAll(n.Params[name].Value, "\n", " "))
+				fmt.Fprintf(b, "--   ${%s} = %s\n", name, strings.ReplaceAll(paramText(n.Params[name]), "\n", " "))
 			}
 			if len(st.Command) > 0 {
 				fmt.Fprintf(b, "%q\n", st.Command)
 			}
 			for _, s := range st.Statements {
 				fmt.Fprintf(b, "-- %s\n%s;\n", s.Role, s.SQL)
+			}
+			for _, s := range st.Sets {
+				if s.Query != "" {
+					fmt.Fprintf(b, "-- sets %s\n%s;\n", s.Param, s.Query)
+				}
 			}
 			for _, r := range st.Verify {
 				fmt.Fprintf(b, "-- verify %s %s", r.Fact, strings.ReplaceAll(r.Kind, "_", " "))

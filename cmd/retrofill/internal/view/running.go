@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/modeling/param"
 	"github.com/retrofill/retrofill/planner/plan"
 )
 
@@ -54,6 +55,20 @@ func runText(p *plan.Plan, local *time.Location) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// paramText writes a frozen parameter: its value expression, or who gives the
+// value while the plan runs.
+func paramText(f plan.Parameter) string {
+	switch {
+	case f.Late == param.LateCross && f.Default != nil:
+		return fmt.Sprintf("(set by %s as %s, else %q)", f.Node, f.Output, *f.Default)
+	case f.Late == param.LateCross:
+		return fmt.Sprintf("(set by %s as %s)", f.Node, f.Output)
+	case f.Late != "":
+		return fmt.Sprintf("(the %s's id)", f.Late)
+	}
+	return f.Value
 }
 
 // backoffText gives the pauses before the retries: doubled each time, at most
