@@ -424,15 +424,3 @@ func leftOut(l fields.LeftOut) plan.LeftOut {
 	}
 	return plan.LeftOut{Node: l.Table, Reason: "below_paused", Detail: "below " + via(l.Via)}
 }
-
-// datesText gives dates as first..last.
-func datesText(dates []bizdate.Date) string {
-	if len(dates) == 0 {
-		return "no date"
-	}
-	lo, hi := slices.Min(dates), slices.Max(dates)
-	if lo == hi {
-		return lo.String()
-	}
-	return lo.String() + ".." + hi.String()
-}

@@ -64,7 +64,7 @@ func TestReferences(t *testing.T) {
 
 	schema := sqlast.NewSchema(
 		sqlast.Table{Name: "src.plan", Columns: []sqlast.Column{{Name: "flight", Type: "INTEGER"}, {Name: "dest", Type: "VARCHAR"}, {Name: "ds", Type: "VARCHAR"}}},
-		sqlast.Table{Name: `"odd ""name"""`, Columns: []sqlast.Column{{Name: "flight"}, {Name: "v"}}, Unique: [][]string{{"flight"}}, Logical: true})
+		sqlast.Table{Name: `odd "name"`, Columns: []sqlast.Column{{Name: "flight"}, {Name: "v"}}, Unique: [][]string{{"flight"}}, Logical: true})
 	text := "SELECT p.flight, -- é\n 'é' AS x, \"odd \"\"name\"\"\".v FROM Src . Plan p LEFT JOIN \"odd \"\"name\"\"\" USING (flight)\n" +
 		"WHERE p.ds BETWEEN '${yyyymmdd-7}' AND '${bizdate}' AND p.dest IN ('${a}', 'x') AND EXISTS (SELECT 1 FROM src.plan q WHERE q.ds = DATE '${bizdate}' AND q.flight = p.flight)"
 	an, diags := sqlast.Split(context.Background(), p, sqlast.Definition{SQL: text, Params: map[string]string{"a": "b"}}, schema)
@@ -87,7 +87,7 @@ func TestReferences(t *testing.T) {
 	}
 	want := []string{
 		`src.plan Src . Plan as p columns dest,ds,flight fields flight,v rows | dest in ${a}: x: | ds between ${yyyymmdd-7}: ${bizdate}:`,
-		`"odd ""name""" "odd ""name""" as  columns flight,v fields v`,
+		`odd "name" "odd ""name""" as  columns flight,v fields v`,
 		`src.plan src.plan as q columns ds,flight fields  rows | ds = ${bizdate}:DATE`,
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {

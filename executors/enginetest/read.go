@@ -13,12 +13,10 @@ import (
 func testTypes(t *testing.T, f *fixture) {
 	table := f.Dialect.Table(schema, "types")
 	var columns, values, nulls []string
-	var want []any
 	for i, typ := range f.Types {
 		columns = append(columns, fmt.Sprintf("c%d %s", i, typ.Name))
 		values = append(values, typ.Literal)
 		nulls = append(nulls, "NULL")
-		want = append(want, typ.Want)
 	}
 	f.prepare(t, "CREATE TABLE IF NOT EXISTS "+table+" (id INTEGER, "+strings.Join(columns, ", ")+")")
 	f.run(t, executors.Unit{Marker: marker("types", 1), Statements: []executors.Statement{

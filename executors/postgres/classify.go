@@ -75,9 +75,7 @@ func classify(err error) executors.Class {
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 func passing(err *pgconn.PgError) bool {
 	switch err.Code {
-	case "40001", // serialization_failure
-		"40P01", // deadlock_detected
-		"55P03", // lock_not_available
+	case "55P03", // lock_not_available
 		"55006", // object_in_use
 		"53300", // too_many_connections
 		"57P01", // admin_shutdown
@@ -87,12 +85,31 @@ func passing(err *pgconn.PgError) bool {
 		"25P03", // idle_in_transaction_session_timeout
 		"72000": // snapshot_too_old
 		return true
+	}
+	return crossed(err) || strings.HasPrefix(err.Code, "08") // connection exceptions
+}
+
+// crossed tells whether another transaction was in the way, which is over now
+// or soon.
+func crossed(err *pgconn.PgError) bool {
+	switch err.Code {
+	case "40001", // serialization_failure
+		"40P01": // deadlock_detected
+		return true
 	case "23505": // two sessions made the same object with IF NOT EXISTS
 		return err.SchemaName == "pg_catalog"
 	case "XX000": // two sessions altered the same object
 		return strings.Contains(err.Message, "tuple concurrently")
 	}
-	return strings.HasPrefix(err.Code, "08") // connection exceptions
+	return false
+}
+
+// conflict tells whether a unit may be begun again at once.
+func conflict(err error) bool {
+	var server *pgconn.PgError
+	var ambiguous *AmbiguousError
+	var rejected *executors.RejectedError
+	return errors.As(err, &server) && crossed(server) && !errors.As(err, &ambiguous) && !errors.As(err, &rejected)
 }
 
 // lost tells whether the connection to the server is gone or cannot be made.

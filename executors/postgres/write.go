@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,8 @@ WHERE m.token <= excluded.token`
 
 // Execute runs the unit in one transaction, with the marker row in the same
 // transaction. Cancelling ctx before the commit rolls back; the commit itself
-// is not cancelled.
+// is not cancelled. A transaction that another one was in the way of is begun
+// again a few times, Accept included.
 func (e *Engine) Execute(ctx context.Context, u executors.Unit) (executors.Result, error) {
 	fail := func(err error) (executors.Result, error) {
 		var rejected *executors.RejectedError
@@ -62,8 +64,34 @@ func (e *Engine) Execute(ctx context.Context, u executors.Unit) (executors.Resul
 		return fail(err)
 	}
 	defer free()
+	for try := 1; ; try++ {
+		facts, err := e.once(ctx, u, work)
+		if err == nil {
+			return executors.Result{Facts: facts}, nil
+		}
+		if try == conflictTries || !conflict(err) || !sleep(ctx, conflictPause(try)) {
+			return fail(err)
+		}
+	}
+}
+
+// conflictTries bounds how often a unit is begun that another transaction was
+// in the way of: two groups' scripts may write the same rows or make the same
+// schema. The server has rolled the transaction back, so that nothing of it is
+// there. Each try waits a little longer, at most 0.3 s in all.
+const conflictTries = 6
+
+// conflictPause is the wait before the next try, with a random half, so that
+// those who met do not meet again.
+func conflictPause(try int) time.Duration {
+	base := 10 * time.Millisecond << (try - 1)
+	return base/2 + rand.N(base/2)
+}
+
+// once runs the unit's transaction.
+func (e *Engine) once(ctx context.Context, u executors.Unit, work parsed) (executors.Facts, error) {
 	facts := executors.Facts{}
-	err = guard("write "+u.Marker.Instance, func() error {
+	err := guard("write "+u.Marker.Instance, func() error {
 		return e.on(ctx, func(pg *pgconn.PgConn) error { return e.attempt(ctx, pg, u, work, facts) },
 			func(err error) bool { return err == nil && !work.dirty })
 	})
@@ -71,10 +99,7 @@ func (e *Engine) Execute(ctx context.Context, u executors.Unit) (executors.Resul
 	if errors.As(err, &failed) {
 		err = e.settle(ctx, u.Marker, failed.err)
 	}
-	if err != nil {
-		return fail(err)
-	}
-	return executors.Result{Facts: facts}, nil
+	return facts, err
 }
 
 // commitError marks an error of COMMIT itself.

@@ -273,7 +273,6 @@ type attempt struct {
 	opts    run.Options
 	events  func(run.Event)
 	trace   *faultengine.Trace
-	facts   bool // lose nothing
 }
 
 func (w *world) run(a attempt) (run.Summary, *faultengine.Process, error) {

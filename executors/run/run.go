@@ -11,6 +11,9 @@
 //   - running a backfill that already has records continues it: what succeeded
 //     is not touched, what failed is left alone unless asked for;
 //   - an instance that does not run carries its reason;
+//   - records that other processes change (Operate) are read again while it
+//     runs, within a heartbeat, and then count as for a run that begins; what
+//     runs at that moment goes on;
 //   - events are for display: a slow consumer never delays the run.
 package run
 

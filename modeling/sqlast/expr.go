@@ -47,13 +47,6 @@ type instance struct {
 	rows     int // VALUES: how many
 }
 
-func (i *instance) name() string {
-	if i.table != nil {
-		return i.table.Name
-	}
-	return i.function
-}
-
 // join is an outer join, or a cross join onto exactly one row.
 type join struct {
 	n       int

@@ -25,7 +25,9 @@ type Column struct {
 
 // Table is what the splitter knows of a table.
 type Table struct {
-	Name    string     `json:"name"` // as a definition writes it, e.g. src.orders
+	// Name is written as in a definition, e.g. src.orders or "a b".c; a logical
+	// table's is its own name, without quotes whatever it holds.
+	Name    string     `json:"name"`
 	Columns []Column   `json:"columns"`
 	Unique  [][]string `json:"unique,omitempty"` // each a unique key: column names
 	Logical bool       `json:"logical,omitempty"`
@@ -39,14 +41,6 @@ func (t *Table) column(name string) (Column, bool) {
 		}
 	}
 	return Column{}, false
-}
-
-func (t *Table) columnNames() []string {
-	out := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		out[i] = c.Name
-	}
-	return out
 }
 
 // Schema is the tables a definition may name. It is read-only once made and

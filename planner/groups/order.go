@@ -105,9 +105,6 @@ const (
 	blockedByHeld // a held instance is above it
 )
 
-// ended tells whether nothing more happens to an instance.
-func (s state) ended() bool { return s >= done }
-
 // Order answers which instances may start, as a pure state machine that the
 // runner drives: Next (or Ready and Start), then Finish. It is not safe for
 // concurrent use. Each event costs O(log nodes + edges of the node), each date

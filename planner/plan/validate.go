@@ -26,6 +26,14 @@ func Validate(p *Plan) error {
 	if !slices.Equal(slices.Concat(p.Groups...), p.Dates) {
 		v.addf("the groups are not the dates, cut in run order")
 	}
+	if _, err := p.RunsAt(); err != nil {
+		v.errs = append(v.errs, err)
+	}
+	if p.Budget != nil && p.Budget.NotBetween != "" {
+		if _, err := ParseDayPart(p.Budget.NotBetween); err != nil {
+			v.errs = append(v.errs, err)
+		}
+	}
 	x, err := NewExpander(p)
 	if err != nil {
 		return errors.Join(append(v.errs, err)...)

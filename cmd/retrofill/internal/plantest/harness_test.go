@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -503,5 +502,5 @@ func document(t *testing.T, p plan.Plan) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s", out)) + "\n"
+	return strings.TrimSpace(string(out)) + "\n"
 }
