@@ -438,8 +438,12 @@ func asRead(n *Node, names []string) sqlast.Table {
 		t.Columns = append(t.Columns, sqlast.Column{Name: p.Name, Type: p.Type, Nullability: sqlast.NotNull})
 		key = append(key, p.Name)
 	}
+	types := map[string]string{}
+	for _, f := range n.Table.Fields {
+		types[strings.ToLower(f.Name)] = f.Type
+	}
 	for _, f := range names {
-		c := sqlast.Column{Name: f}
+		c := sqlast.Column{Name: f, Type: types[strings.ToLower(f)]}
 		if n.Table.IsKey(f) {
 			c.Nullability = sqlast.NotNull
 		}

@@ -118,14 +118,9 @@ func (s *session) openCatalog(ctx context.Context, o sessionOptions) error {
 			s.catalog.schema = d.DefaultSchema
 		}
 	}
-	eng, err := s.openEngine(ctx, EngineOptions{Create: o.Run, Connections: o.Connections})
+	// Looking needs no right to write, and readers do not shut each other out.
+	eng, err := s.openEngine(ctx, EngineOptions{Create: o.Run, ReadOnly: !o.Run, Connections: o.Connections})
 	var d diag.Diagnostic
-	if !o.Run && errors.As(err, &d) && d.Code == "unusable_database" {
-		// Perhaps only writing is impossible: looking does not need it.
-		if again, rerr := s.openEngine(ctx, EngineOptions{ReadOnly: true, Connections: o.Connections}); rerr == nil {
-			eng, err = again, nil
-		}
-	}
 	switch {
 	case err == nil:
 		s.engine = eng
