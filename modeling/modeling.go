@@ -34,15 +34,17 @@ type Project struct {
 	Dir  string `json:"-"`
 	Zone string `json:"zone"` // IANA name
 	// Dialect of scheduling parameters: "dataphin" (default) or "dataworks".
-	Dialect            string        `json:"dialect"`
-	Engines            []Engine      `json:"engines,omitempty"`
-	Environments       []Environment `json:"environments,omitempty"`
-	DefaultEnvironment string        `json:"default_environment,omitempty"`
-	Params             []Param       `json:"params,omitempty"` // for every node
-	Sources            []Source      `json:"sources,omitempty"`
-	Tables             []*Table      `json:"tables,omitempty"`
-	Tasks              []*Task       `json:"tasks,omitempty"`
-	Metrics            *Metrics      `json:"metrics,omitempty"` // nil = none are defined
+	Dialect string   `json:"dialect"`
+	Engines []Engine `json:"engines,omitempty"`
+	// ResourceGroups are the named pools that a backfill may run in.
+	ResourceGroups     []ResourceGroup `json:"resource_groups,omitempty"`
+	Environments       []Environment   `json:"environments,omitempty"`
+	DefaultEnvironment string          `json:"default_environment,omitempty"`
+	Params             []Param         `json:"params,omitempty"` // for every node
+	Sources            []Source        `json:"sources,omitempty"`
+	Tables             []*Table        `json:"tables,omitempty"`
+	Tasks              []*Task         `json:"tasks,omitempty"`
+	Metrics            *Metrics        `json:"metrics,omitempty"` // nil = none are defined
 	// Digest identifies the content of all project files (hex sha256): the
 	// same files give the same digest in any folder and order.
 	Digest string `json:"digest,omitempty"`

@@ -34,6 +34,7 @@ func passes() []pass {
 		{"steps", passSteps},
 		{"sources", passSources},
 		{"dependencies", passDependencies},
+		{"preflight", passPreflight},
 		{"strategy", passStrategy},
 		{"compile", passCompile},
 		{"running", passRunning},
@@ -57,6 +58,7 @@ type build struct {
 	graph     *selector.Graph // made by selection
 	excluded  *selector.Set   // by position; nil = none
 	below     *selector.Set   // what --children and --downstream allow; nil = levels alone
+	listed    *selector.Set   // the descendants that lists keep; nil = all
 
 	dates   []bizdate.Date // ascending
 	window  *bizdate.Window

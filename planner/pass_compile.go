@@ -81,6 +81,9 @@ func (b *build) compilable(ctx context.Context, n *lineage.Node) (compile.Table,
 	for i, p := range n.Partition {
 		t.Partition = append(t.Partition, plan.Partition{Column: p.Name, Type: p.Type, Param: fmt.Sprintf("%s%d", partParam, i+1)})
 	}
+	for _, c := range n.Table.Checks {
+		t.Checks = append(t.Checks, compile.Check{Kind: c.Kind, Fields: c.Fields, Values: c.Values, Min: c.Min, Max: c.Max})
+	}
 	for _, m := range n.Table.Nodes {
 		t.Nodes = append(t.Nodes, compile.Node{Name: m.Name, Anchor: m.Anchor, Fields: m.Fields})
 	}
@@ -105,6 +108,7 @@ func (b *build) compileTable(ctx context.Context, p *picked) (plan.Step, bool) {
 		return plan.Step{}, false
 	}
 	t.Body = body
+	b.unrunChecks(n)
 	id, def, err := DefinitionOf(n)
 	if err != nil {
 		b.errorf("internal", "%v", err)
@@ -259,4 +263,14 @@ func (b *build) compileTask(p *picked) (plan.Step, bool) {
 	}
 	p.out.Params = b.freeze(p, step)
 	return step, true
+}
+
+// unrunChecks warns of checks that this version reads but does not run.
+func (b *build) unrunChecks(n *lineage.Node) {
+	for _, c := range n.Table.Checks {
+		if c.Kind == "sql" {
+			w := b.warnf("check_not_run", "the SQL check of %s is not run by this version", n.Name)
+			w.Pos, w.Hint = c.Pos, "not_null, unique, accepted_values and rows_between are run before each commit"
+		}
+	}
 }

@@ -69,11 +69,11 @@ func passFields(ctx context.Context, b *build) error {
 // leftUnknown warns of tables that may be downstream but cannot be analysed:
 // what they read is not known, so that they are silently out of reach.
 func (b *build) leftUnknown() {
-	if b.req.Downstream == 0 && len(b.req.Children) == 0 {
+	if b.downstream() == 0 {
 		return
 	}
 	for _, n := range b.deps.Model.Nodes {
-		if !n.IsTable() || n.Analysis != nil || slices.ContainsFunc(b.picked, func(p *picked) bool { return p.node == n }) {
+		if b.listed != nil && !b.listed.Has(n.Position) || !n.IsTable() || n.Analysis != nil || slices.ContainsFunc(b.picked, func(p *picked) bool { return p.node == n }) {
 			continue
 		}
 		d := diag.Warnf("broken_downstream", "%s has problems of its own and is left out: whether it reads what is refreshed is not known", n.Name).
@@ -224,6 +224,7 @@ func (b *build) close(t *lineage.Node, changed map[string]changes) {
 		Accept: fields.ParseAccept(b.req.Recommended), Upstream: b.req.Upstream, Downstream: b.downstream(),
 		DownstreamWhole: b.req.DownstreamWhole, IncludePaused: b.req.IncludePaused,
 	}
+	req.Accept.Names = append(req.Accept.Names, b.req.RecommendedNames...)
 	for _, f := range b.req.Fields {
 		req.Select = append(req.Select, declaredName(t, f))
 	}
@@ -237,14 +238,14 @@ func (b *build) close(t *lineage.Node, changed map[string]changes) {
 		return
 	}
 	for _, r := range res.Accepted {
-		b.plan.Recommended = append(b.plan.Recommended, plan.Recommended{Table: r.Table, Field: r.Field, Reason: r.Kind, Taken: true})
+		b.plan.Recommended = append(b.plan.Recommended, plan.Recommended{Table: r.Table, Field: r.Field, Reason: r.Kind, Dates: plan.Ranges(r.Dates), Taken: true})
 	}
 	for _, r := range res.Recommended {
 		detail := ""
 		if c, ok := firstChange(changed[r.Table].fields[r.Field], b.dates); ok {
 			detail = builtBy(c)
 		}
-		b.plan.Recommended = append(b.plan.Recommended, plan.Recommended{Table: r.Table, Field: r.Field, Reason: r.Kind, Detail: detail})
+		b.plan.Recommended = append(b.plan.Recommended, plan.Recommended{Table: r.Table, Field: r.Field, Reason: r.Kind, Detail: detail, Dates: plan.Ranges(r.Dates)})
 	}
 	b.pick(res.Target, "selected")
 	for _, r := range res.Also {

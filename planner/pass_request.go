@@ -56,6 +56,7 @@ func passRequest(_ context.Context, b *build) error {
 			b.errorf("bad_value", "--%s %d is out of range", flag, v).Hint = "give 1 to 10, or all"
 		}
 	}
+	b.resources()
 	b.checkStale()
 	b.checkEffective()
 	b.plan.OnFailure = b.req.OnFailure

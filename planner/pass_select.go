@@ -38,6 +38,10 @@ func (b *build) selection() (*selector.Graph, error) {
 // selectNodes resolves --select into current nodes and --exclude into the set
 // of nodes to be left out (semantics §5.2).
 func (b *build) selectNodes() error {
+	if b.req.Where != "" && len(b.req.Select) == 0 {
+		b.errorf("usage", "--where filters what --select gives, and there is none").
+			Hint = "add --select, such as --select '*' for all nodes"
+	}
 	if len(b.req.Select) == 0 && len(b.req.Exclude) == 0 {
 		return nil
 	}
@@ -53,7 +57,18 @@ func (b *build) selectNodes() error {
 	if len(b.req.Select) == 0 {
 		return nil
 	}
-	sel, diags := g.Select(selector.Query{Select: b.req.Select})
+	q := selector.Query{Select: b.req.Select, Where: b.req.Where}
+	if q.Where != "" {
+		named := g.Empty()
+		for _, name := range b.req.Nodes {
+			if n := b.deps.Model.Node(name); n != nil {
+				named.Add(n.Position)
+			}
+		}
+		levels := g.Levels(named)
+		q.Level = func(i int) int { return levels[i] }
+	}
+	sel, diags := g.Select(q)
 	b.diags = append(b.diags, diags...)
 	if diags.HasErrors() {
 		return nil
@@ -85,9 +100,17 @@ func (b *build) isNamed(n *lineage.Node) bool {
 }
 
 // selectChildren resolves --children: these level-1 children and everything
-// below them, besides the levels of --downstream (semantics §5.1).
+// below them, besides the levels of --downstream (semantics §5.1); and the
+// lists that keep some descendants of these, or of all (§5.5).
 func (b *build) selectChildren() error {
-	if len(b.req.Children) == 0 || len(b.targets) == 0 {
+	if len(b.req.Children) == 0 && !b.req.lists() {
+		return nil
+	}
+	if len(b.targets) == 0 {
+		if !b.diags.HasErrors() && !b.req.Stale {
+			b.errorf("usage", "--children, --names-file, --ids-file and --outputs-file keep descendants of a current node, and there is none").
+				Hint = "name the node, or select nodes with --select"
+		}
 		return nil
 	}
 	g, err := b.selection()
@@ -99,15 +122,49 @@ func (b *build) selectChildren() error {
 		scope.Current = append(scope.Current, t.Position)
 	}
 	below, diags := g.Around(scope)
+	if len(b.req.Children) > 0 {
+		b.below = &below
+	}
+	if b.req.lists() {
+		scope.Names, scope.IDs, scope.Outputs = b.req.Names, b.req.IDs, b.req.Outputs
+		var listed selector.Set
+		listed, diags = g.Around(scope) // what was wrong above is among it
+		b.listed = &listed
+	}
 	b.diags = append(b.diags, diags...)
-	b.below = &below
 	return nil
 }
 
+// lists tells whether a list keeps some of the descendants.
+func (r *Request) lists() bool { return r.Names != nil || r.IDs != nil || r.Outputs != nil }
+
+// leaveUnlisted takes descendants out of the plan that the lists do not keep,
+// and names those of the lists that read nothing of what is written: they are
+// not in the plan either. What is upstream stays.
+func (b *build) leaveUnlisted() {
+	if b.listed == nil {
+		return
+	}
+	b.drop(func(p *picked) bool {
+		if p.level <= 0 || b.isTarget(p.node) || b.listed.Has(p.node.Position) {
+			return false
+		}
+		b.plan.LeftOut = append(b.plan.LeftOut, plan.LeftOut{Node: p.node.Name, Reason: "not_listed"})
+		return true
+	})
+	for i := range b.listed.All() {
+		n := b.deps.Model.Nodes[i]
+		if b.byNode[n] == nil && !slices.ContainsFunc(b.plan.LeftOut, func(l plan.LeftOut) bool { return l.Node == n.Name }) {
+			b.plan.LeftOut = append(b.plan.LeftOut, plan.LeftOut{Node: n.Name, Reason: "reads_nothing_written", Detail: "it is listed, but nothing that it reads is written"})
+		}
+	}
+}
+
 // downstream gives the number of levels that the field closure follows: with
-// --children they are bounded by b.below instead.
+// --children they are bounded by b.below instead; lists alone keep descendants
+// of any level.
 func (b *build) downstream() int {
-	if b.below != nil {
+	if b.below != nil || b.listed != nil && b.req.Downstream == 0 {
 		return AllLevels
 	}
 	return b.req.Downstream
@@ -120,6 +177,7 @@ func passLeaveOut(_ context.Context, b *build) error {
 		return nil
 	}
 	before := len(b.picked)
+	b.leaveUnlisted()
 	b.leaveExcluded()
 	if err := b.leavePaused(); err != nil {
 		return err

@@ -28,6 +28,7 @@ func stalePasses() []pass {
 		{"left out", passLeaveOut},
 		{"sources", passSources},
 		{"dependencies", passDependencies},
+		{"preflight", passPreflight},
 		{"strategy", passStrategy},
 		{"stale reasons", passStaleReasons},
 		{"compile", passCompile},
@@ -60,6 +61,7 @@ func (b *build) checkStale() {
 	}{
 		{"--fields", b.req.FieldsGiven}, {"--upstream", b.req.Upstream != 0}, {"--downstream", b.req.Downstream != 0},
 		{"--recommended", b.req.Recommended != ""}, {"--dry-run-this-node", b.req.DryRunThisNode},
+		{"--names-file, --ids-file and --outputs-file", b.req.lists()},
 		{"--from-time and --to-time", b.req.WindowFrom != "" || b.req.WindowTo != ""},
 	} {
 		if c.given {
@@ -173,6 +175,7 @@ func passStale(ctx context.Context, b *build) error {
 		}
 		d := b.warnf(NothingStale, "nothing is stale%s", what)
 		d.Detail = "on every date that was looked at, the stored values were built by today's logic from today's inputs"
+		d.Hint = "`retrofill fields TABLE` shows field by date"
 		if len(b.dates) == 0 {
 			d.Hint = "without dates, those are looked at on which the table was built; select dates to find others"
 		}

@@ -82,3 +82,12 @@ type Catalog interface {
 	// the engine does not have it.
 	Table(ctx context.Context, name string) (Table, bool, error)
 }
+
+// Prober asks the engine for what no catalog knows. It is used once for each
+// source with a declared partition that a plan reads.
+type Prober interface {
+	// Partitions gives the different values of a partition column that lie in
+	// [from, to] and have rows, as text: dates as YYYY-MM-DD. table is a name
+	// as readers write it.
+	Partitions(ctx context.Context, table, column, from, to string) ([]string, error)
+}

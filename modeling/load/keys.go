@@ -15,6 +15,7 @@ type (
 		Environments                            []entry[rawEnvironment]
 		Params                                  []entry[rawParam]
 		Sources                                 []rawSource
+		ResourceGroups                          []entry[rawGroup]
 	}
 	rawEngine struct {
 		place
@@ -146,8 +147,8 @@ func projectFile() value[rawProject] {
 		key("default_environment", text(), "the first environment written", "The environment of commands without `--env`.", func(p *rawProject) *word { return &p.DefaultEnvironment }),
 		key("params", dict(paramValue(), 0), "", "Parameters for every table and task; their own ones win.", func(p *rawProject) *[]entry[rawParam] { return &p.Params }),
 		key("sources", list(sourceValue(), 0), "", "Tables that someone else fills, or a task.", func(p *rawProject) *[]rawSource { return &p.Sources }),
+		key("resource_groups", dict(groupValue(), 0), "", "Named pools of engine connections (`--resource-group`).", func(p *rawProject) *[]entry[rawGroup] { return &p.ResourceGroups }),
 		later[rawProject]("schedules", "Periodic backfills come with workers."),
-		later[rawProject]("resource_groups", "Named pools of engine connections come with workers."),
 		later[rawProject]("state", "A ledger shared by a team comes with workers."),
 	)
 }

@@ -92,7 +92,7 @@ func checkValue() value[rawCheck] {
 		key("unique", columns, "", "Fields whose values together occur once a partition.", func(c *rawCheck) *[]word { return &c.Unique }),
 		key("accepted_values", accepted, "", "A field and the values it may have.", func(c *rawCheck) *rawAccepted { return &c.Accepted }),
 		key("rows_between", list(integer(0, 1<<53), 2), "", "Least and greatest number of rows a partition, both included.", func(c *rawCheck) *[]int64 { return &c.RowsBetween }),
-		key("sql", text(), "", "A SELECT that gives the offending rows; none = passed.", func(c *rawCheck) *word { return &c.SQL }),
+		key("sql", text(), "", "A SELECT that gives the offending rows; none = passed. Not run yet: the plan warns.", func(c *rawCheck) *word { return &c.SQL }),
 	)
 }
 

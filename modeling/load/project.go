@@ -22,6 +22,7 @@ func (b *builder) project(r rawProject) *modeling.Project {
 	}
 	b.engines(r, p)
 	b.environments(r, p)
+	b.groups(r, p)
 	for _, e := range r.Params {
 		if e.Value.has("from") {
 			b.report(diag.Errorf("bad_value", "a parameter of the whole project has no producer").At(e.Value.at("from")).

@@ -43,7 +43,7 @@ func RefreshColumns(t Table, refreshed map[string][]string) ([]plan.Statement, [
 		Role: "stage", Target: stage,
 		SQL: d.Stage(stage, fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q", d.Columns("q.", cols), t.Body)),
 	}}
-	facts, rules, _ := t.keyFacts("stage", stage, "")
+	facts, rules, _ := t.keyFacts("stage", stage, "", cols)
 	stmts = append(stmts, facts)
 	where := t.where("")
 	for _, n := range written {

@@ -35,6 +35,7 @@ type Table struct {
 	Key       []string
 	Partition []plan.Partition
 	Nodes     []Node
+	Checks    []Check
 	Fields    []Column // every field in the SELECT's order, key fields included
 	// Registered are the fields that readers find in tables of others.
 	Registered []Registered

@@ -39,7 +39,7 @@ func Rewrite(t Table) ([]plan.Statement, []plan.Rule) {
 			SQL: t.Dialect.Stage(stage, fmt.Sprintf("SELECT %s FROM %s", t.Dialect.Columns("q.", cols), from)),
 		})
 		from = stage + " AS q"
-		if s, r, ok := t.keyFacts("stage", stage, ""); ok {
+		if s, r, ok := t.keyFacts("stage", stage, "", t.union(written)); ok {
 			stmts, rules = append(stmts, s), append(rules, r...)
 		}
 	}
@@ -54,7 +54,7 @@ func Rewrite(t Table) ([]plan.Statement, []plan.Rule) {
 			SQL: fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s", phys, t.insertColumns(n), t.insertValues(n), from),
 		})
 		if len(written) == 1 {
-			if s, r, ok := t.keyFacts(n.Name, phys, where); ok {
+			if s, r, ok := t.keyFacts(n.Name, phys, where, t.stored(n)); ok {
 				stmts, rules = append(stmts, s), append(rules, r...)
 			}
 		} else {
@@ -121,12 +121,17 @@ func (t Table) insertValues(n Node) string {
 
 // keyFacts gives the query that counts rows, repeated and NULL keys, with its
 // rules. Without a key only the rows are counted by the insert itself.
-func (t Table) keyFacts(name, table, where string) (plan.Statement, []plan.Rule, bool) {
+func (t Table) keyFacts(name, table, where string, available []string) (plan.Statement, []plan.Rule, bool) {
+	checks, checkRules := t.checkFacts(name, available)
 	if len(t.Key) == 0 {
-		if name != "stage" {
+		if name != "stage" && checks == "" {
 			return plan.Statement{}, nil, false
 		}
-		return plan.Statement{Role: "facts", Target: table, Name: name, SQL: "SELECT count(*) AS rows FROM " + table}, nil, true
+		sql := "SELECT count(*) AS rows" + checks + " FROM " + table
+		if where != "" {
+			sql += " WHERE " + where
+		}
+		return plan.Statement{Role: "facts", Target: table, Name: name, SQL: sql}, checkRules, true
 	}
 	d := t.Dialect
 	nulls := make([]string, len(t.Key))
@@ -138,18 +143,18 @@ func (t Table) keyFacts(name, table, where string) (plan.Statement, []plan.Rule,
 		distinct = "(" + distinct + ")"
 	}
 	sql := fmt.Sprintf("SELECT count(*) AS rows, count(*) FILTER (WHERE %[1]s) AS null_keys, "+
-		"count(*) FILTER (WHERE NOT (%[1]s)) - count(DISTINCT %[2]s) FILTER (WHERE NOT (%[1]s)) AS duplicate_keys FROM %[3]s",
-		strings.Join(nulls, " OR "), distinct, table)
+		"count(*) FILTER (WHERE NOT (%[1]s)) - count(DISTINCT %[2]s) FILTER (WHERE NOT (%[1]s)) AS duplicate_keys",
+		strings.Join(nulls, " OR "), distinct) + checks + " FROM " + table
 	if where != "" {
 		sql += " WHERE " + where
 	}
 	key := strings.Join(t.Key, ", ")
-	return plan.Statement{Role: "facts", Target: table, Name: name, SQL: sql}, []plan.Rule{
+	return plan.Statement{Role: "facts", Target: table, Name: name, SQL: sql}, append([]plan.Rule{
 		{Fact: name + "." + factDuplicates, Kind: "zero", Code: "key_duplicate",
 			Message: fmt.Sprintf("the key (%s) of %s is not unique in this slot", key, t.Name)},
 		{Fact: name + "." + factNulls, Kind: "zero", Code: "key_null",
 			Message: fmt.Sprintf("the key (%s) of %s holds NULL in this slot", key, t.Name)},
-	}, true
+	}, checkRules...), true
 }
 
 // Reference is one use of a table in a SELECT's text, to be replaced.

@@ -96,7 +96,7 @@ func (b *builder) collect() {
 		n := &Node{Name: t.Name, Kind: t.Kind, Table: t}
 		b.nodeParams(n)
 		b.schedule(n)
-		parts, diags := b.partition(n.Params, t.Partition)
+		parts, diags := partitions(n.Params, t.Partition)
 		n.Partition = parts
 		n.Diagnostics = append(n.Diagnostics, diags...)
 		d := b.definition(n)

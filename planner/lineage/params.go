@@ -105,8 +105,8 @@ func ParseSchedule(s modeling.Schedule) (bizdate.Schedule, diag.List) {
 	return plan.ParseSchedule(s, nil)
 }
 
-// partition parses the partition columns of a table.
-func (b *builder) partition(set *param.Set, cols []modeling.PartitionColumn) ([]Partition, diag.List) {
+// partitions parses the partition columns of a table.
+func partitions(set *param.Set, cols []modeling.PartitionColumn) ([]Partition, diag.List) {
 	var out []Partition
 	var diags diag.List
 	for _, c := range cols {

@@ -89,7 +89,7 @@ func (b *builder) joined(n *Node, f modeling.FieldSpec, table string, src sqlast
 	}
 	var parts []string // of the registered table
 	if s := b.deps.Project.Source(table); s != nil {
-		theirs, _ := b.partition(n.Params, s.Partition)
+		theirs, _ := partitions(n.Params, s.Partition)
 		for _, p := range theirs {
 			own := slices.IndexFunc(n.Partition, func(x Partition) bool { return x.Expr.Canonical() == p.Expr.Canonical() })
 			if own < 0 {

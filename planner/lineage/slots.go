@@ -32,13 +32,16 @@ type Deriver struct {
 	model *Model
 	dates []bizdate.Date // ascending
 	memo  map[string][]plan.MapRun
+	// layouts are those of sources, common the parameters that they may name.
+	layouts map[*modeling.Source]*SourceLayout
+	common  *param.Set
 }
 
 // NewDeriver makes a Deriver for the selected business dates.
 func NewDeriver(m *Model, dates []bizdate.Date) *Deriver {
 	sorted := slices.Clone(dates)
 	slices.Sort(sorted)
-	return &Deriver{model: m, dates: slices.Compact(sorted), memo: map[string][]plan.MapRun{}}
+	return &Deriver{model: m, dates: slices.Compact(sorted), memo: map[string][]plan.MapRun{}, layouts: map[*modeling.Source]*SourceLayout{}}
 }
 
 // Reads derives the slots of an input: from the partitions that the SQL
@@ -110,21 +113,28 @@ func (d *Deriver) fromPartitions(n *Node, in Input) ([]plan.MapRun, bool) {
 		if !ok {
 			return nil, false
 		}
-		key := n.Schedule.String() + "\x00" + sched.String() + "\x00" + sig
-		runs, known := d.memo[key]
-		if !known {
-			var good bool
-			if runs, good = d.solve(n, bounds, sched); !good {
-				runs = nil
-			}
-			d.memo[key] = runs
-		}
+		runs := d.solved(n, bounds, sig, sched)
 		if runs == nil {
 			return nil, false
 		}
 		all = union(all, runs, d.dates)
 	}
 	return all, true
+}
+
+// solved gives the runs of bounds with their signature, from memory where they
+// are known; nil when the bounds do not tell.
+func (d *Deriver) solved(n *Node, bounds []bound, sig string, sched bizdate.Schedule) []plan.MapRun {
+	key := n.Schedule.String() + "\x00" + sched.String() + "\x00" + sig
+	runs, known := d.memo[key]
+	if !known {
+		var good bool
+		if runs, good = d.solve(n, bounds, sched); !good {
+			runs = nil
+		}
+		d.memo[key] = runs
+	}
+	return runs
 }
 
 // upstreamPartition gives the partition columns and schedule of an input.

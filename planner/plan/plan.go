@@ -48,6 +48,9 @@ type Plan struct {
 	// WaitSchedule lets no instance begin before its slot's own time.
 	WaitSchedule bool    `json:"wait_schedule,omitempty"`
 	Budget       *Budget `json:"budget,omitempty"`
+	// ResourceGroup is the pool of connections that it runs in; nil = one
+	// connection for each group of dates.
+	ResourceGroup *ResourceGroup `json:"resource_group,omitempty"`
 	// Window bounds the slots of hourly and minute nodes, nil = whole days.
 	Window *Window `json:"window,omitempty"`
 	// Prepare is idempotent, additive DDL that runs before the first step.
@@ -296,12 +299,14 @@ type Recommended struct {
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
 	Taken  bool   `json:"taken"`
+	// Dates are the selected ones that the reason holds for.
+	Dates []DateRange `json:"dates,omitempty"`
 }
 
 // LeftOut is a node that was in reach but is not part of the plan.
 type LeftOut struct {
 	Node   string `json:"node"`
-	Reason string `json:"reason"` // excluded, paused, below_paused, reads_nothing_written, limit
+	Reason string `json:"reason"` // excluded, paused, below_paused, not_listed, reads_nothing_written, limit
 	Detail string `json:"detail,omitempty"`
 }
 

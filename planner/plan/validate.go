@@ -34,6 +34,9 @@ func Validate(p *Plan) error {
 			v.errs = append(v.errs, err)
 		}
 	}
+	if g := p.ResourceGroup; g != nil && (g.Name == "" || g.Connections < 1) {
+		v.addf("the resource group %q has %d connections", g.Name, g.Connections)
+	}
 	x, err := NewExpander(p)
 	if err != nil {
 		return errors.Join(append(v.errs, err)...)

@@ -1,7 +1,6 @@
 package selector
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,18 +118,19 @@ func (g *Graph) named(s Scope, below Set) (Set, diag.List) {
 	var problems diag.List
 	lists := []struct {
 		what    string
+		flag    string
 		entries []string
 		limit   int
 		find    func(string) []int32
 		values  func() []string
 	}{
-		{"node", s.Names, MaxNames, func(e string) []int32 { return g.byName[e] }, g.names},
-		{"node with the id", s.IDs, MaxNames, func(e string) []int32 { return g.byID[e] }, func() []string { return g.values(Part{Method: MethodID}) }},
-		{"output", s.Outputs, MaxOutputs, func(e string) []int32 { return g.byOutput[strings.ToLower(e)] }, func() []string { return g.values(Part{Method: MethodOutput}) }},
+		{"node", "--names-file", s.Names, MaxNames, func(e string) []int32 { return g.byName[e] }, g.names},
+		{"node with the id", "--ids-file", s.IDs, MaxNames, func(e string) []int32 { return g.byID[e] }, func() []string { return g.values(Part{Method: MethodID}) }},
+		{"output", "--outputs-file", s.Outputs, MaxOutputs, func(e string) []int32 { return g.byOutput[strings.ToLower(e)] }, func() []string { return g.values(Part{Method: MethodOutput}) }},
 	}
 	for _, l := range lists {
 		if len(l.entries) > l.limit {
-			problems = append(problems, diag.Errorf("too_many", "the list holds %d entries, at most %d are possible", len(l.entries), l.limit).
+			problems = append(problems, diag.Errorf("too_many", "the list of %s holds %d entries, at most %d are possible", l.flag, len(l.entries), l.limit).
 				WithHint("cut the list, or select with --select and wildcards, tags or a project"))
 			continue
 		}
@@ -157,7 +157,7 @@ func (g *Graph) named(s Scope, below Set) (Set, diag.List) {
 			}
 		}
 		if unknown > maxUnknown {
-			problems = append(problems, diag.Errorf("unknown_node", "%s more entries of the list do not exist", fmt.Sprint(unknown-maxUnknown)).
+			problems = append(problems, diag.Errorf("unknown_node", "%d more entries of %s do not exist", unknown-maxUnknown, l.flag).
 				WithHint("list the nodes with `retrofill ls`"))
 		}
 	}

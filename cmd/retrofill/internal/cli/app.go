@@ -33,6 +33,9 @@ type Env struct {
 	Getenv func(string) string
 	Now    func() time.Time
 	Dir    string // working folder
+	// Interactive tells whether questions can be asked; nil = they can where
+	// Stdin and Stderr are a terminal.
+	Interactive func() bool
 	// Notify starts to deliver interrupts (Ctrl-C, a polite kill) and gives
 	// the function that ends it. nil = the process has none.
 	Notify func() (signals <-chan struct{}, stop func())

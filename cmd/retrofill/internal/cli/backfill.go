@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -48,7 +46,7 @@ func runBackfill(ctx context.Context, o planOptions, env *Env) (err error) {
 		return refuse(diag.List{diag.Errorf("needs_yes", "a backfill asks before it runs, and there is no terminal to ask on").
 			WithHint("add --yes to run without asking, or look at it with `retrofill plan`")})
 	}
-	s, err := openSession(ctx, sessionOptions{projectOptions: o.projectOptions, Overrides: o.Overrides, Run: true, Connections: o.Request.Groups}, env)
+	s, err := openSession(ctx, sessionOptions{projectOptions: o.projectOptions, Overrides: o.Overrides, Run: true, Connections: o.Request.Groups, ResourceGroup: o.Request.ResourceGroup}, env)
 	if err != nil {
 		return err
 	}
@@ -66,9 +64,12 @@ func runBackfill(ctx context.Context, o planOptions, env *Env) (err error) {
 	if done, err := s.instead(ctx, o, &p, true); done || err != nil {
 		return err
 	}
-	env.diagnostics(append(s.Warnings, diags...))
+	if p, diags, err = s.offer(ctx, o, p, diags); err != nil {
+		return err
+	}
+	env.diagnostics(view.Alike(append(s.Warnings, diags...), o.Full))
 	if o.Output == "text" {
-		if err := view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL, Local: env.Now().Location()}); err != nil {
+		if err := view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL, Full: o.Full, Local: env.Now().Location()}); err != nil {
 			return err
 		}
 	}
@@ -82,19 +83,6 @@ func runBackfill(ctx context.Context, o planOptions, env *Env) (err error) {
 		}
 	}
 	return s.execute(ctx, p, o.Output)
-}
-
-// ask puts a yes-or-no question on standard error; anything but y or yes is no.
-func ask(env *Env, question string) (bool, error) {
-	if _, err := io.WriteString(env.Stderr, question); err != nil {
-		return false, fmt.Errorf("cli: ask: %w", err)
-	}
-	line, err := bufio.NewReader(env.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("cli: read the answer: %w", err)
-	}
-	a := strings.ToLower(strings.TrimSpace(line))
-	return a == "y" || a == "yes", nil
 }
 
 func applyCommand(env *Env) *cli.Command {
@@ -150,7 +138,7 @@ func runApply(ctx context.Context, o applyOptions, env *Env) (err error) {
 	if o.Env == "" {
 		o.Env = p.Environment
 	}
-	s, err := openSession(ctx, sessionOptions{projectOptions: o.projectOptions, Run: true, Connections: len(p.Groups)}, env)
+	s, err := openSession(ctx, sessionOptions{projectOptions: o.projectOptions, Run: true, Connections: p.Parallel(), Settings: p.EngineSettings()}, env)
 	if err != nil {
 		return err
 	}
@@ -265,7 +253,7 @@ func (s *session) carryOut(ctx context.Context, p plan.Plan, output string, o ru
 			progress.Note("ending at once")
 		}
 	})
-	o.Stop = ints.Soft()
+	o.Stop, o.Parallel = ints.Soft(), p.Parallel()
 	sum, err := run.Run(runCtx, run.Deps{
 		Engine: s.engine, Ledger: claim, Clock: clock, Events: progress.Handle, Dir: s.Project.Dir,
 	}, p, o)

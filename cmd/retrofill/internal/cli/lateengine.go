@@ -34,7 +34,7 @@ func (s *session) letGo(p *plan.Plan, now time.Time) error {
 		return fmt.Errorf("cli: close the engine until %s: %w", p.RunAt, err)
 	}
 	s.engine = &lateEngine{open: func(ctx context.Context) (executors.Engine, error) {
-		return s.openEngine(ctx, EngineOptions{Create: true, Connections: len(p.Groups)})
+		return s.openEngine(ctx, EngineOptions{Create: true, Connections: p.Parallel(), Settings: p.EngineSettings()})
 	}}
 	return nil
 }

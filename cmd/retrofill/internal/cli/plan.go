@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,6 +21,7 @@ func planCommand(env *Env) *cli.Command {
 		Usage:     "show what a backfill would do, or freeze it as JSON for apply",
 		UsageText: "retrofill plan NODE --start-date D --end-date D [flags]\n   retrofill plan NODE … -o json > p.json",
 		Flags: append(planFlags(), outputFlag("text", "json"),
+			&cli.StringFlag{Name: "explain", Usage: "tell why `NAME` is in the plan, or why it is not: NODE, TABLE.FIELD or NODE@DATE"},
 			&cli.BoolFlag{Name: "sql", Usage: "with the SQL of every step"}),
 		Action: func(c *cli.Context) error {
 			o, err := planOptionsOf(c, env)
@@ -29,7 +31,10 @@ func planCommand(env *Env) *cli.Command {
 			if o.Output, err = outputOf(c, "text", "json"); err != nil {
 				return err
 			}
-			o.SQL = c.Bool("sql")
+			o.SQL, o.Explain = c.Bool("sql"), c.String("explain")
+			if c.IsSet("explain") && strings.TrimSpace(o.Explain) == "" {
+				return refuse(diag.List{diag.Errorf("usage", "--explain has no name").WithHint("give NODE, TABLE.FIELD or NODE@DATE")})
+			}
 			return runPlan(c.Context, o, env)
 		},
 	}
@@ -53,6 +58,9 @@ func runPlan(ctx context.Context, o planOptions, env *Env) (err error) {
 	if diags.HasErrors() {
 		return refuse(diags)
 	}
+	if o.Explain != "" {
+		return s.explain(&p, o, diags)
+	}
 	if done, err := s.instead(ctx, o, &p, false); done || err != nil {
 		return err
 	}
@@ -66,8 +74,27 @@ func runPlan(ctx context.Context, o planOptions, env *Env) (err error) {
 		}
 		return nil
 	}
-	view.Diagnostics(env.Stderr, append(s.Warnings, diags...))
-	return view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL, Local: env.Now().Location()})
+	view.Diagnostics(env.Stderr, view.Alike(append(s.Warnings, diags...), o.Full))
+	return view.Plan(env.Stdout, &p, view.PlanOptions{SQL: o.SQL, Full: o.Full, Local: env.Now().Location()})
+}
+
+// explainDocument is the JSON of plan --explain.
+type explainDocument struct {
+	Explain     planner.Explanation `json:"explain"`
+	Diagnostics diag.List           `json:"diagnostics"`
+}
+
+// explain answers why something is in the plan or not. What is wrong with the
+// plan otherwise is not what was asked for, and stays in its document.
+func (s *session) explain(p *plan.Plan, o planOptions, warnings diag.List) error {
+	e, diags := planner.Explain(p, s.model, o.Request, o.Explain)
+	if diags.HasErrors() {
+		return refuse(diags)
+	}
+	if o.Output == "json" {
+		return writeJSON(s.env.Stdout, explainDocument{Explain: e, Diagnostics: append(diag.List{}, append(s.Warnings, warnings...)...)})
+	}
+	return view.Explain(s.env.Stdout, e)
 }
 
 // build plans the request.

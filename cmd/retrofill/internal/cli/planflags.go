@@ -33,8 +33,12 @@ func planFlags() []cli.Flag {
 		&cli.StringFlag{Name: "upstream", Usage: "with so many `LEVELS` of upstream nodes: 1 to 10, or all"},
 		&cli.StringFlag{Name: "downstream", Usage: "with so many `LEVELS` of downstream nodes: 1 to 10, or all"},
 		&cli.StringSliceFlag{Name: "children", Usage: "with these direct `CHILDREN` of the node and everything below them"},
+		&cli.StringFlag{Name: "names-file", Usage: "keep only the descendants with these names, and no others: `FILE` with one a line (5,000 at most), or - for standard input"},
+		&cli.StringFlag{Name: "ids-file", Usage: "keep only the descendants with these ids: `FILE` as for --names-file"},
+		&cli.StringFlag{Name: "outputs-file", Usage: "keep only the descendants that write these tables: `FILE` with one a line (1,000 at most), or - for standard input"},
 		&cli.StringFlag{Name: "downstream-fields", Value: "readers", Usage: "of downstream tables take only the fields that read (readers) or all"},
 		&cli.StringSliceFlag{Name: "select", Usage: "add the nodes of this `SELECTION` (dbt's language) as whole nodes; repeatable"},
+		&cli.StringFlag{Name: "where", Usage: "of --select keep nodes for which this `EXPRESSION` holds, such as 'cycle == \"hourly\"'"},
 		&cli.StringSliceFlag{Name: "exclude", Usage: "leave the nodes of this `SELECTION` out; repeatable"},
 		&cli.StringFlag{Name: "from-time", Usage: "hourly and minute nodes: first `HH:MM` of the day, included"},
 		&cli.StringFlag{Name: "to-time", Usage: "hourly and minute nodes: last `HH:MM` of the day, included"},
@@ -43,15 +47,21 @@ func planFlags() []cli.Flag {
 		&cli.StringFlag{Name: "name", Usage: "`NAME` of the backfill (default <node>_<yyyyMMdd>_<n>)"},
 		&cli.StringFlag{Name: "on-failure", Value: "continue", Usage: "after a failed instance: continue, stop (start nothing new) or fail-fast (cancel what runs)"},
 		&cli.IntFlag{Name: "retries", Usage: "repeat an instance `N` times after a transient error"},
+		&cli.StringFlag{Name: "resource-group", Usage: "run on the connections of this `GROUP` of the project (resource_groups)"},
 		&cli.BoolFlag{Name: "wait-schedule", Usage: "let no instance begin before its slot's own time"},
 		&cli.DurationFlag{Name: "max-duration", Usage: "pause the backfill after this `TIME`, such as 2h, at a step's end"},
 		&cli.Int64Flag{Name: "max-rows", Usage: "pause the backfill when it has written `N` rows, at a step's end"},
 		&cli.StringFlag{Name: "not-between", Usage: "pause the backfill in this part of the day, `HH:MM-HH:MM` in the project's zone, at a step's end"},
 		&cli.BoolFlag{Name: "allow-empty", Usage: "let a partition that holds rows become empty"},
-		&cli.BoolFlag{Name: "strict", Usage: "refuse the plan when a slot that it reads outside the backfill was never built"},
+		&cli.BoolFlag{Name: "strict", Usage: "refuse the plan when a slot that it reads outside the backfill was never built, or a source partition has no rows"},
+		&cli.BoolFlag{Name: "allow-missing-source", Usage: "leave out the warning of source partitions without rows (with --strict: the error)"},
+		&cli.BoolFlag{Name: "allow-past-retention", Usage: "replace rows built from source partitions that are past their retention and gone"},
+		&cli.BoolFlag{Name: "allow-lifecycle", Usage: "write dates that are older than the table's lifecycle"},
+		&cli.BoolFlag{Name: "allow-snapshot", Usage: "replace rows of old dates by what the latest state of a snapshot source gives"},
 		&cli.BoolFlag{Name: "dry-run-this-node", Usage: "the current node's instances succeed without executing"},
 		&cli.StringFlag{Name: "paused-tasks", Value: "block", Usage: "instances of paused nodes: block, dry-run or run"},
 		&cli.StringFlag{Name: "dry-run-tasks", Value: "dry-run", Usage: "instances of dry-run nodes: dry-run or run"},
+		&cli.BoolFlag{Name: "full", Usage: "show every node, date and warning of a large plan, instead of counts"},
 		&cli.BoolFlag{Name: "include-paused", Usage: "take paused downstream nodes and what is below them"},
 	})
 }
@@ -66,6 +76,10 @@ type planOptions struct {
 	Output    string
 	SQL       bool
 	Yes       bool
+	// Full shows every node and warning of a plan's text one by one.
+	Full bool
+	// Explain asks about a node, field or date instead of showing the plan.
+	Explain string
 	// Diff asks for the rows that would change, instead of the run.
 	Diff bool
 }
@@ -98,7 +112,16 @@ func planOptionsOf(c *cli.Context, env *Env) (planOptions, error) {
 		AllowEmpty: c.Bool("allow-empty"), Strict: c.Bool("strict"), DryRunThisNode: c.Bool("dry-run-this-node"),
 		IncludePaused: c.Bool("include-paused"), PausedTasks: c.String("paused-tasks"), DryRunTasks: c.String("dry-run-tasks"),
 	}
-	o.Diff = c.Bool("diff")
+	o.Full = c.Bool("full")
+	o.Request.Where = c.String("where")
+	o.Request.Allow = planner.Allow{
+		MissingSource: c.Bool("allow-missing-source"), PastRetention: c.Bool("allow-past-retention"),
+		Lifecycle: c.Bool("allow-lifecycle"), Snapshot: c.Bool("allow-snapshot"),
+	}
+	if err := nodeLists(c, env, &o.Request); err != nil {
+		return o, err
+	}
+	o.Diff, o.Request.ResourceGroup = c.Bool("diff"), c.String("resource-group")
 	o.Request.Stale, o.Request.DropRemoved, o.Request.AllowDestructive = c.Bool("stale"), c.Bool("drop-removed"), c.Bool("allow-destructive")
 	if v := c.String("effective-from"); v != "" {
 		d, err := bizdate.Parse(v)
@@ -129,7 +152,7 @@ func setFlags(c *cli.Context) map[string]string {
 	out := map[string]string{}
 	for _, name := range c.LocalFlagNames() {
 		switch name {
-		case "now", "output", "o", "yes", "y", "sql", "param", "dir", "C":
+		case "now", "output", "o", "yes", "y", "sql", "full", "explain", "param", "dir", "C":
 			continue
 		}
 		if v, ok := c.Value(name).(cli.StringSlice); ok {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +54,12 @@ type sessionOptions struct {
 	Run bool
 	// Connections is the number of units that run side by side.
 	Connections int
-	Overrides   []param.Declared
+	// Settings bound the engine's resources.
+	Settings map[string]string
+	// ResourceGroup gives connections and settings by its name, where the
+	// project has it; whether it may be taken is planning's to say.
+	ResourceGroup string
+	Overrides     []param.Declared
 }
 
 // openSession opens project, ledger and engine and analyses the project.
@@ -81,6 +87,9 @@ func openSession(ctx context.Context, o sessionOptions, env *Env) (_ *session, e
 		if s.ledger, err = w.ledger(ctx, true); err != nil {
 			return nil, err
 		}
+	}
+	if g := w.Project.ResourceGroup(o.ResourceGroup); g != nil && o.Run {
+		o.Connections, o.Settings = g.Connections, s.settingsOf(g)
 	}
 	if err = s.openCatalog(ctx, o); err != nil {
 		return nil, err
@@ -119,7 +128,7 @@ func (s *session) openCatalog(ctx context.Context, o sessionOptions) error {
 		}
 	}
 	// Looking needs no right to write, and readers do not shut each other out.
-	eng, err := s.openEngine(ctx, EngineOptions{Create: o.Run, ReadOnly: !o.Run, Connections: o.Connections})
+	eng, err := s.openEngine(ctx, EngineOptions{Create: o.Run, ReadOnly: !o.Run, Connections: o.Connections, Settings: o.Settings})
 	var d diag.Diagnostic
 	switch {
 	case err == nil:
@@ -146,6 +155,19 @@ func (s *session) openCatalog(ctx context.Context, o sessionOptions) error {
 	}
 	s.catalog.fill(list)
 	return s.remember(ctx, list)
+}
+
+// settingsOf gives the settings of a resource group that the environment's
+// engine knows.
+func (s *session) settingsOf(g *modeling.ResourceGroup) map[string]string {
+	e := s.Project.Engine(s.Environment.Engine)
+	if e == nil {
+		return nil // refused when it is opened
+	}
+	known := modeling.EngineSettings(e.Type)
+	out := maps.Clone(g.Settings)
+	maps.DeleteFunc(out, func(k, _ string) bool { return !slices.Contains(known, k) })
+	return out
 }
 
 // remember keeps the catalog for commands that cannot open the database.
@@ -200,11 +222,18 @@ func (s *session) planDeps() (planner.Deps, error) {
 		return planner.Deps{}, err
 	}
 	e := s.Project.Engine(s.Environment.Engine)
-	return planner.Deps{
+	deps := planner.Deps{
 		Model: s.model, Typer: s.typer, Ledger: s.ledger, Catalog: s.catalog, Parser: s.parser,
 		Environment: s.Environment.Name, Schema: s.Environment.Schema,
 		Engine: plan.EngineRef{Name: e.Name, Type: e.Type, Path: e.Path}, Now: now,
-	}, nil
+	}
+	switch {
+	case s.engine != nil:
+		deps.Prober = &prober{engine: s.engine, dialect: s.typer.Dialect, catalog: s.catalog}
+	case s.held != nil:
+		deps.NotProbed = "the database is held by another process"
+	}
+	return deps, nil
 }
 
 // lazyParser opens the parser when the first text has to be parsed: with a
@@ -312,13 +341,19 @@ func (c *catalog) Table(_ context.Context, name string) (planner.Table, bool, er
 	return t, ok, nil
 }
 
-// source gives a source's columns to the analysis; a name without a schema is
-// looked for in the engine's default schema.
-func (c *catalog) source(_ context.Context, name string) (lineage.SourceTable, bool, error) {
+// find looks a source up; a name without a schema is looked for in the
+// engine's default schema.
+func (c *catalog) find(name string) (planner.Table, bool) {
 	t, ok := c.tables[strings.ToLower(name)]
 	if !ok && !strings.Contains(name, ".") {
 		t, ok = c.tables[c.schema+"."+strings.ToLower(name)]
 	}
+	return t, ok
+}
+
+// source gives a source's columns to the analysis.
+func (c *catalog) source(_ context.Context, name string) (lineage.SourceTable, bool, error) {
+	t, ok := c.find(name)
 	if !ok {
 		return lineage.SourceTable{}, false, nil
 	}

@@ -231,6 +231,8 @@ type EngineOptions struct {
 	// Connections is the number of units that run side by side, 0 = the
 	// engine's default.
 	Connections int
+	// Settings bound its resources, besides the project's own options.
+	Settings map[string]string
 	// Getenv resolves ${env:NAME} in paths and addresses.
 	Getenv func(string) string
 }

@@ -70,7 +70,7 @@ func runResume(ctx context.Context, o resumeOptions, env *Env) (err error) {
 			return fmt.Errorf("cli: write note: %w", err)
 		}
 	}
-	if s.engine, err = s.openEngine(ctx, EngineOptions{Connections: len(p.Groups)}); err != nil {
+	if s.engine, err = s.openEngine(ctx, EngineOptions{Connections: p.Parallel(), Settings: p.EngineSettings()}); err != nil {
 		return err
 	}
 	return s.carryOut(ctx, p, o.Output, o.Run)

@@ -45,6 +45,9 @@ func (e *Env) height(stream io.Writer) int {
 // interactive tells whether a question can be asked: it is read from standard
 // input and shown on standard error.
 func (e *Env) interactive() bool {
+	if e.Interactive != nil {
+		return e.Interactive()
+	}
 	f, ok := e.Stdin.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && e.terminal(e.Stderr)
 }

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/cli"
@@ -34,10 +36,14 @@ func Open(ctx context.Context, e modeling.Engine, o cli.EngineOptions) (executor
 		if path != "" && path != ":memory:" && !filepath.IsAbs(path) {
 			path = filepath.Join(o.Dir, path)
 		}
-		eng, err := duckdb.Open(ctx, duckdb.Options{
+		opt := duckdb.Options{
 			Path: path, Create: o.Create, ReadOnly: o.ReadOnly, Connections: o.Connections,
 			MemoryLimit: e.Options["memory_limit"],
-		})
+		}
+		if err := bound(&opt, o.Settings); err != nil {
+			return nil, err
+		}
+		eng, err := duckdb.Open(ctx, opt)
 		if err != nil {
 			return nil, problem(e, err)
 		}
@@ -47,7 +53,7 @@ func Open(ctx context.Context, e modeling.Engine, o cli.EngineOptions) (executor
 		if err != nil {
 			return nil, err
 		}
-		eng, err := postgres.Open(ctx, postgres.Options{DSN: dsn, Connections: o.Connections, Settings: e.Options})
+		eng, err := postgres.Open(ctx, postgres.Options{DSN: dsn, Connections: o.Connections, Settings: joined(e.Options, o.Settings)})
 		if err != nil {
 			return nil, diag.Errorf("unusable_database", "the server of engine %s cannot be used", e.Name).At(e.Pos).
 				WithDetail("%s", strings.TrimPrefix(err.Error(), "postgres: ")).
@@ -57,6 +63,37 @@ func Open(ctx context.Context, e modeling.Engine, o cli.EngineOptions) (executor
 	}
 	return nil, diag.Errorf("unknown_engine_type", "engine %s has the type %q, which this program cannot run", e.Name, e.Type).
 		At(e.Pos).WithHint("known types: duckdb, postgres")
+}
+
+// bound gives DuckDB the settings of a resource group. Memory and threads go
+// in as options: they are the database's, not a connection's.
+func bound(opt *duckdb.Options, settings map[string]string) error {
+	for k, v := range settings {
+		switch k {
+		case "memory_limit":
+			opt.MemoryLimit = v
+		case "threads":
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 {
+				return diag.Errorf("bad_value", "threads %q of the resource group is no number of threads", v).WithHint("write a whole number from 1")
+			}
+			opt.Threads = n
+		default:
+			opt.Settings = joined(opt.Settings, map[string]string{k: v})
+		}
+	}
+	return nil
+}
+
+// joined gives both maps' entries, the second one's where both have a key.
+func joined(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	out := make(map[string]string, len(a)+len(b))
+	maps.Copy(out, a)
+	maps.Copy(out, b)
+	return out
 }
 
 // problem tells a failed opening to people; a held file stays an error that

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/retrofill/retrofill/cmd/retrofill/internal/view"
+	"github.com/retrofill/retrofill/modeling/param"
+	"github.com/retrofill/retrofill/planner"
 	"github.com/retrofill/retrofill/planner/plan"
 )
 
@@ -109,6 +111,10 @@ func (b *bench) run(t *testing.T, text string) (string, string) {
 	if err := plan.Validate(&p); err != nil && len(p.Nodes) > 0 {
 		t.Errorf("not valid: %v", err)
 	}
+	s.explainAll(t, &p, req, overrides)
+	if len(s.explain) > 0 {
+		return w.String() + s.answers(t, &p, req, overrides), ""
+	}
 	if err := view.Plan(&w, &p, view.PlanOptions{SQL: sql}); err != nil {
 		t.Fatal(err)
 	}
@@ -150,4 +156,58 @@ func (a archive) String() string {
 		s += "-- " + f.name + " --\n" + f.data
 	}
 	return s
+}
+
+// explainAll asks for everything in the project: each answer is complete and
+// says of a node that it is in the plan where it is, and of a field where it is
+// written or a key of a written table.
+func (s *scene) explainAll(t *testing.T, p *plan.Plan, req planner.Request, overrides []param.Declared) {
+	t.Helper()
+	m, _ := s.bench.model(t, s.version, overrides)
+	in := map[string]bool{}
+	for _, n := range p.Nodes {
+		in[n.Name] = true
+		for _, f := range n.Fields {
+			in[n.Name+"."+f.Name] = f.Written
+		}
+		for _, k := range n.Key {
+			in[n.Name+"."+k] = true
+		}
+	}
+	for _, n := range m.Nodes {
+		asked := []string{n.Name}
+		if n.IsTable() {
+			for _, f := range n.ReadableNames() {
+				asked = append(asked, n.Name+"."+f)
+			}
+		}
+		for _, name := range asked {
+			e, diags := planner.Explain(p, m, req, name)
+			if diags.HasErrors() || e.Node != n.Name || e.Reason == "" || e.Because == "" || e.In != in[name] {
+				t.Errorf("explain %s: in plan %v: %+v %v", name, in[name], e, diags)
+			}
+		}
+	}
+}
+
+// answers gives what the case asks of its plan.
+func (s *scene) answers(t *testing.T, p *plan.Plan, req planner.Request, overrides []param.Declared) string {
+	t.Helper()
+	m, _ := s.bench.model(t, s.version, overrides)
+	var w strings.Builder
+	for _, asked := range s.explain {
+		e, diags := planner.Explain(p, m, req, asked)
+		if diags.HasErrors() {
+			w.WriteString(diags.Error() + "\n")
+			continue
+		}
+		if e.Reason == "" || e.Because == "" || e.Node == "" || e.Kind == "" {
+			t.Errorf("incomplete answer: %#v", e)
+		}
+		w.WriteString("[" + e.Reason + "] ")
+		if err := view.Explain(&w, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w.String()
 }

@@ -111,7 +111,10 @@ type scene struct {
 	catalog tables
 	paused  map[string]bool
 	gone    map[string]bool // built nodes whose tables were dropped since
+	prober  *partitions     // nil = sources cannot be asked
+	silent  string          // why not
 	args    []string
+	explain []string // what the case asks of the plan, instead of seeing it
 }
 
 func (b *bench) scene(t *testing.T, text string) *scene {
@@ -141,6 +144,13 @@ func (b *bench) scene(t *testing.T, text string) *scene {
 			s.catalog.define(t, strings.TrimPrefix(line, "has "))
 		case "gone":
 			s.gone[w[1]] = true
+		case "partitions": // partitions SOURCE FROM..TO…: no others have rows
+			if s.prober == nil {
+				s.prober = &partitions{t: t, have: map[string][][2]bizdate.Date{}, asked: map[string]bool{}, other: map[string]string{}}
+			}
+			s.prober.define(w[1], w[2:])
+		case "unprobed":
+			s.silent = strings.TrimPrefix(line, "unprobed ")
 		case "paused":
 			s.paused[w[1]] = true
 		case "taken":
@@ -150,6 +160,8 @@ func (b *bench) scene(t *testing.T, text string) *scene {
 		case "slots": // slots TABLE DATE FIRST..LAST by NAME: some slots of a day
 			from, to, _ := strings.Cut(w[3], "..")
 			built = append(built, append([]string{w[1], w[2], "by", w[5], "first", from, "last", to}, w[6:]...))
+		case "explain":
+			s.explain = append(s.explain, w[1:]...)
 		case "plan":
 			s.args = w[1:]
 		default:
@@ -306,6 +318,10 @@ func request(args []string) (planner.Request, []param.Declared, bool, error) {
 	each("select", &r.Select)
 	each("exclude", &r.Exclude)
 	list("children", &r.Children)
+	list("names", &r.Names)
+	list("ids", &r.IDs)
+	list("outputs", &r.Outputs)
+	fs.StringVar(&r.Where, "where", "", "")
 	level("upstream", &r.Upstream)
 	level("downstream", &r.Downstream)
 	fs.StringVar(&r.Recommended, "recommended", "", "")
@@ -327,10 +343,15 @@ func request(args []string) (planner.Request, []param.Declared, bool, error) {
 	fs.StringVar(&r.PausedTasks, "paused-tasks", "", "")
 	fs.StringVar(&r.DryRunTasks, "dry-run-tasks", "", "")
 	fs.BoolVar(&r.Strict, "strict", false, "")
+	fs.BoolVar(&r.Allow.MissingSource, "allow-missing-source", false, "")
+	fs.BoolVar(&r.Allow.PastRetention, "allow-past-retention", false, "")
+	fs.BoolVar(&r.Allow.Lifecycle, "allow-lifecycle", false, "")
+	fs.BoolVar(&r.Allow.Snapshot, "allow-snapshot", false, "")
 	fs.BoolVar(&r.Stale, "stale", false, "")
 	fs.BoolVar(&r.DryRunThisNode, "dry-run-this-node", false, "")
 	fs.BoolVar(&r.IncludePaused, "include-paused", false, "")
 	fs.IntVar(&r.Retries, "retries", 0, "")
+	fs.StringVar(&r.ResourceGroup, "resource-group", "", "")
 	fs.BoolVar(&r.WaitSchedule, "wait-schedule", false, "")
 	fs.DurationVar(&r.MaxDuration, "max-duration", 0, "")
 	fs.Int64Var(&r.MaxRows, "max-rows", 0, "")
@@ -384,12 +405,17 @@ func (s *scene) deps(t *testing.T, m *lineage.Model) planner.Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return planner.Deps{
-		Model: m, Typer: &lineage.Typer{Model: m, Engine: describer{s.bench.engine}, Dialect: d, Cache: s.bench.cache, Sample: bizdate.Of(2024, 6, 15)},
+	deps := planner.Deps{
+		NotProbed: s.silent,
+		Model:     m, Typer: &lineage.Typer{Model: m, Engine: describer{s.bench.engine}, Dialect: d, Cache: s.bench.cache, Sample: bizdate.Of(2024, 6, 15)},
 		Ledger: s.ledger, Catalog: s.catalog, Parser: s.bench.parser, Environment: "dev", Schema: "dw",
 		Engine: plan.EngineRef{Name: "local", Type: "duckdb", Path: "warehouse.duckdb"}, Now: s.now,
 		Paused: func(node string) bool { return s.paused[node] },
 	}
+	if s.prober != nil {
+		deps.Prober = s.prober
+	}
+	return deps
 }
 
 type describer struct{ engine *duckdb.Engine }

@@ -29,6 +29,8 @@ engines:
 environments:
   dev: {engine: local, schema: dw}
 params: {day: "${yyyy-mm-dd}", n: "3"}
+resource_groups:
+  pool: {connections: 3, settings: {threads: 2}}
 sources:
   - table: src.raw
     columns: {ds: DATE, k: BIGINT, v0: BIGINT, v1: BIGINT, v2: BIGINT}
@@ -128,6 +130,9 @@ func randomRequest(r *rand.Rand, names []string) planner.Request {
 	}
 	if r.IntN(4) == 0 {
 		q.WindowFrom, q.WindowTo = "00:00", "12:00"
+	}
+	if r.IntN(5) == 0 && (q.Upstream != 0 || q.Downstream != 0) {
+		q.ResourceGroup = "pool"
 	}
 	q.Display = plan.Request{Command: "plan", Nodes: q.Nodes}
 	return q

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/retrofill/retrofill/modeling/bizdate"
+	"github.com/retrofill/retrofill/planner/plan"
 )
 
 // Dates writes the groups of a date selection: a line a group as text, a line
@@ -49,4 +50,15 @@ func Ranges(dates []bizdate.Date) string {
 		i = j
 	}
 	return strings.Join(parts, ", ")
+}
+
+// DateRanges writes ranges of consecutive dates as Ranges does.
+func DateRanges(list []plan.DateRange) string {
+	var dates []bizdate.Date
+	for _, r := range list {
+		for d := r.From; d <= r.To; d++ {
+			dates = append(dates, d)
+		}
+	}
+	return Ranges(dates)
 }

@@ -15,6 +15,8 @@ import (
 // PlanOptions say how much of a plan is shown.
 type PlanOptions struct {
 	SQL bool // with every statement
+	// Full shows every node, date and warning one by one, however many.
+	Full bool
 	// Local is the user's time zone, nil = the project's.
 	Local *time.Location
 }
@@ -25,13 +27,25 @@ func Plan(w io.Writer, p *plan.Plan, o PlanOptions) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "backfill %s · environment %s · %s · %s, %s, %s\n",
 		p.Backfill, p.Environment, engineText(p.Engine), Count(len(p.Dates), "date"), Count(len(p.Groups), "group"), orderText(p.Order))
-	fmt.Fprintf(&b, "  %s\n\n", Ranges(sortedDates(p.Dates)))
+	fmt.Fprintf(&b, "  %s\n\n", shortRanges(sortedDates(p.Dates), o.Full))
 	b.WriteString(runText(p, o.Local))
-	for i := range p.Nodes {
-		planNode(&b, p, &p.Nodes[i])
+	show, above, below := detailed(p, o.Full)
+	for _, level := range above {
+		planLevel(&b, p, level, show)
 	}
-	b.WriteString(recommendedText(p))
-	b.WriteString(leftOutText(p))
+	for i := range p.Nodes {
+		if show(&p.Nodes[i]) {
+			planNode(&b, p, &p.Nodes[i], o.Full)
+		}
+	}
+	for _, level := range below {
+		planLevel(&b, p, level, show)
+	}
+	if len(above)+len(below) > 0 {
+		b.WriteString("  (`plan --full` shows every node, `plan --explain NODE` why one is here or not)\n")
+	}
+	b.WriteString(recommendedText(p, o.Full))
+	b.WriteString(leftOutText(p, o.Full))
 	fmt.Fprintf(&b, "\n  %s\n", estimateText(p))
 	if o.SQL {
 		b.WriteString("\n")
@@ -43,7 +57,7 @@ func Plan(w io.Writer, p *plan.Plan, o PlanOptions) error {
 	return nil
 }
 
-func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
+func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node, full bool) {
 	written, total := 0, n.FieldCount
 	for _, f := range n.Fields {
 		if f.Written && !slices.Contains(n.Key, f.Name) {
@@ -59,14 +73,7 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 		}
 		facts = append(facts, Count(len(n.Writes), "node"))
 	}
-	real, dry := 0, 0
-	for _, s := range n.Steps {
-		if s.Strategy == plan.DryRun {
-			dry += s.Instances
-		} else {
-			real += s.Instances
-		}
-	}
+	real, dry := instancesOf(n)
 	facts = append(facts, Count(real, "instance"))
 	if dry > 0 {
 		facts = append(facts, fmt.Sprintf("%d dry-run", dry))
@@ -102,7 +109,7 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 			fmt.Fprintf(b, "    dry-run               %s: %s\n", Count(s.Instances, "instance"), s.Because)
 		}
 	}
-	planParts(b, n)
+	planParts(b, n, full)
 	for _, e := range n.Needs {
 		if e.Kind == "self" || e.Kind == "cross_cycle" || e.Kind == "contracted" {
 			fmt.Fprintf(b, "    needs                 %s, %s (%s)\n", e.Node, edgeText(p, e), e.Because)
@@ -111,7 +118,7 @@ func planNode(b *strings.Builder, p *plan.Plan, n *plan.Node) {
 }
 
 // planParts tells what is written on which dates, where a node's steps differ.
-func planParts(b *strings.Builder, n *plan.Node) {
+func planParts(b *strings.Builder, n *plan.Node, full bool) {
 	var parts []plan.Step
 	for _, s := range n.Steps {
 		if s.Writes != nil {
@@ -121,7 +128,11 @@ func planParts(b *strings.Builder, n *plan.Node) {
 	if len(parts) < 2 {
 		return
 	}
-	for _, s := range parts {
+	for i, s := range parts {
+		if i == maxParts && !full {
+			fmt.Fprintf(b, "    on other dates        %s more\n", Count(len(parts)-i, "part"))
+			break
+		}
 		var what []string
 		for _, w := range s.Writes {
 			what = append(what, fmt.Sprintf("%s of %s (%s)", strings.Join(w.Fields, ", "), w.Node, actionText(w.Action)))
@@ -132,7 +143,7 @@ func planParts(b *strings.Builder, n *plan.Node) {
 				dates = append(dates, d)
 			}
 		}
-		b.WriteString(Columns("    on dates", 26, Ranges(sortedDates(dates))+": "+strings.Join(what, "; ")))
+		b.WriteString(Columns("    on dates", 26, shortRanges(sortedDates(dates), full)+": "+strings.Join(what, "; ")))
 	}
 }
 
@@ -179,9 +190,13 @@ func edgeText(p *plan.Plan, e plan.Edge) string {
 	return fmt.Sprintf("dates %+d to %+d", lo, hi)
 }
 
-func recommendedText(p *plan.Plan) string {
+func recommendedText(p *plan.Plan, full bool) string {
 	var b strings.Builder
-	for _, r := range p.Recommended {
+	for i, r := range p.Recommended {
+		if i == maxRecommended && !full {
+			fmt.Fprintf(&b, "  recommended            … and %d more\n", len(p.Recommended)-i)
+			break
+		}
 		state := "not taken"
 		if r.Taken {
 			state = "taken"
@@ -201,18 +216,29 @@ func recommendedText(p *plan.Plan) string {
 // maxLeftOut is the most nodes that are named; the rest is counted.
 const maxLeftOut = 10
 
-func leftOutText(p *plan.Plan) string {
+func leftOutText(p *plan.Plan, full bool) string {
 	var b strings.Builder
-	for i, l := range p.LeftOut {
-		if i == maxLeftOut {
-			fmt.Fprintf(&b, "  left out               … and %d more\n", len(p.LeftOut)-i)
-			break
+	var unlisted []string
+	named := 0
+	for _, l := range p.LeftOut {
+		if l.Reason == "not_listed" && !full {
+			unlisted = append(unlisted, l.Node)
+			continue
+		}
+		if named++; named > maxLeftOut && !full {
+			continue
 		}
 		fmt.Fprintf(&b, "  left out               %s  %s", l.Node, strings.ReplaceAll(l.Reason, "_", " "))
 		if l.Detail != "" {
 			b.WriteString(": " + l.Detail)
 		}
 		b.WriteString("\n")
+	}
+	if named > maxLeftOut && !full {
+		fmt.Fprintf(&b, "  left out               … and %d more\n", named-maxLeftOut)
+	}
+	if len(unlisted) > 0 {
+		fmt.Fprintf(&b, "  left out               %s not in the list: %s\n", Count(len(unlisted), "node"), namesIn(unlisted, DefaultWidth-48))
 	}
 	return b.String()
 }

@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,9 @@ func runText(p *plan.Plan, local *time.Location) string {
 	}
 	if p.WaitSchedule {
 		line("schedule", "no instance begins before its slot's own time")
+	}
+	if g := p.ResourceGroup; g != nil {
+		line("resources", "group %s: %s%s", g.Name, Count(g.Connections, "connection"), settingsText(g.Settings))
 	}
 	if p.OnFailure != "" && p.OnFailure != "continue" {
 		line("on failure", "%s", map[string]string{"stop": "nothing new begins", "fail-fast": "what runs is cancelled, nothing new begins"}[p.OnFailure])
@@ -53,6 +58,15 @@ func runText(p *plan.Plan, local *time.Location) string {
 	}
 	if b.Len() > 0 {
 		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// settingsText lists settings by name, after a comma; "" for none.
+func settingsText(settings map[string]string) string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&b, ", %s = %s", k, settings[k])
 	}
 	return b.String()
 }
