@@ -25,8 +25,8 @@ func (r *runner) end(ctx, soft context.Context, began time.Time, err error) (Sum
 	case cause != nil && errors.Is(err, context.Canceled):
 		err = nil // the user's wish is no error
 	}
-	if err == nil && r.steered(ctx) {
-		// Changed since the last look: the summary says how it stands now.
+	if steered := err == nil && r.steered(ctx); steered || err == nil && r.plan.Instances <= maxRecount {
+		// Perhaps changed since the last look: the summary says how it stands now.
 		if again := newBoard(r.plan); r.recount(ctx, again) == nil {
 			r.board = again
 		}
@@ -41,6 +41,10 @@ func (r *runner) end(ctx, soft context.Context, began time.Time, err error) (Sum
 	r.event(Event{Kind: Ended, Reason: s.Note})
 	return s, err
 }
+
+// maxRecount is the size of a backfill up to which its records are read once
+// more at the end (some milliseconds), also when nothing tells of a change.
+const maxRecount = 50_000
 
 func isStop(cause error) bool {
 	return errors.Is(cause, errStopped) || errors.Is(cause, errFailFast) || errors.Is(cause, context.Canceled)

@@ -425,6 +425,7 @@ func TestFailurePolicyOutlivesSteering(t *testing.T) {
 	s.await("b@2024-01-01")
 	s.end("a@2024-01-01", errWrong)
 	s.become("a@2024-01-01", status.Failed)
+	s.become("c@2024-01-01", status.Blocked)
 	s.do(status.Rerun, "a@2024-01-01", "", true)
 	s.end("b@2024-01-01", nil)
 	s.finish(ledger.Stopped, "b@2024-01-01 succeeded", "a@2024-01-01 pending")
