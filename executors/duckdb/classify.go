@@ -11,40 +11,13 @@ import (
 	"github.com/retrofill/retrofill/executors"
 )
 
-// AmbiguousError says that a commit failed and that the marker could not be
-// looked up: the unit may be in the database or not.
-type AmbiguousError struct {
-	Commit error // why COMMIT failed
-	Lookup error // why the marker could not be read
-}
-
-// Error gives both reasons.
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("the commit failed and its outcome is unknown: %v (reading the marker: %v)", e.Commit, e.Lookup)
-}
-
-// Unwrap gives both errors.
-func (e *AmbiguousError) Unwrap() []error { return []error{e.Commit, e.Lookup} }
-
-// HintError is DuckDB's error with what to do about it.
-type HintError struct {
-	Err  error
-	Hint string
-}
-
-// Error gives DuckDB's text and the hint.
-func (e *HintError) Error() string { return e.Err.Error() + " — " + e.Hint }
-
-// Unwrap gives DuckDB's error.
-func (e *HintError) Unwrap() error { return e.Err }
-
 // Classify tells what an error means. Only write-write conflicts are
 // Transient: DuckDB is in this process, so that everything else comes back the
 // same. A cancelled context is Permanent.
 func (e *Engine) Classify(err error) executors.Class { return classify(err) }
 
 func classify(err error) executors.Class {
-	var ambiguous *AmbiguousError
+	var ambiguous *executors.AmbiguousError
 	var engine *duck.Error
 	switch {
 	case err == nil:
@@ -114,5 +87,5 @@ func explain(err error) error {
 	if hint == "" {
 		return err
 	}
-	return &HintError{Err: err, Hint: hint}
+	return &executors.HintError{Err: err, Hint: hint}
 }

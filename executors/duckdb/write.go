@@ -348,7 +348,7 @@ func number(v any) (int64, error) {
 }
 
 // settle finds out what became of a unit whose COMMIT failed: nil if its
-// marker is there, the commit's error if it is not, *AmbiguousError if the
+// marker is there, the commit's error if it is not, *executors.AmbiguousError if the
 // database does not answer.
 func (e *Engine) settle(ctx context.Context, m executors.Marker, commit error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
@@ -360,7 +360,7 @@ func (e *Engine) settle(ctx context.Context, m executors.Marker, commit error) e
 	})
 	switch {
 	case err != nil:
-		return &AmbiguousError{Commit: commit, Lookup: err}
+		return &executors.AmbiguousError{Commit: commit, Lookup: err}
 	case n > 0:
 		return nil
 	}

@@ -14,40 +14,13 @@ import (
 	"github.com/retrofill/retrofill/executors"
 )
 
-// AmbiguousError says that a commit failed and that the marker could not be
-// looked up: the unit may be in the database or not.
-type AmbiguousError struct {
-	Commit error // why COMMIT failed
-	Lookup error // why the marker could not be read
-}
-
-// Error gives both reasons.
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("the commit failed and its outcome is unknown: %v (reading the marker: %v)", e.Commit, e.Lookup)
-}
-
-// Unwrap gives both errors.
-func (e *AmbiguousError) Unwrap() []error { return []error{e.Commit, e.Lookup} }
-
-// HintError is PostgreSQL's error with what it and retrofill add to it.
-type HintError struct {
-	Err  error
-	Hint string
-}
-
-// Error gives PostgreSQL's text and the hint.
-func (e *HintError) Error() string { return e.Err.Error() + " — " + e.Hint }
-
-// Unwrap gives PostgreSQL's error.
-func (e *HintError) Unwrap() error { return e.Err }
-
 // Classify tells what an error means. Serialization failures, deadlocks, lock
 // timeouts, and a server that is gone, full or starting are Transient: nothing
 // was written. A cancelled context is Permanent.
 func (e *Engine) Classify(err error) executors.Class { return classify(err) }
 
 func classify(err error) executors.Class {
-	var ambiguous *AmbiguousError
+	var ambiguous *executors.AmbiguousError
 	var server *pgconn.PgError
 	var rejected *executors.RejectedError
 	switch {
@@ -107,7 +80,7 @@ func crossed(err *pgconn.PgError) bool {
 // conflict tells whether a unit may be begun again at once.
 func conflict(err error) bool {
 	var server *pgconn.PgError
-	var ambiguous *AmbiguousError
+	var ambiguous *executors.AmbiguousError
 	var rejected *executors.RejectedError
 	return errors.As(err, &server) && crossed(server) && !errors.As(err, &ambiguous) && !errors.As(err, &rejected)
 }
@@ -141,7 +114,7 @@ func cancelled(ctx context.Context, err error) error {
 // explain adds the server's detail and hint, and what to do.
 func explain(err error) error {
 	var server *pgconn.PgError
-	var explained *HintError
+	var explained *executors.HintError
 	if err == nil || !errors.As(err, &server) || errors.As(err, &explained) {
 		return err
 	}
@@ -154,7 +127,7 @@ func explain(err error) error {
 	if len(parts) == 0 {
 		return err
 	}
-	return &HintError{Err: err, Hint: strings.Join(parts, "; ")}
+	return &executors.HintError{Err: err, Hint: strings.Join(parts, "; ")}
 }
 
 // advice says what to do next about a server's error, "" if its own text does.

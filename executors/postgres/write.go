@@ -307,7 +307,7 @@ func number(oid uint32, v []byte) (int64, error) {
 
 // settle finds out what became of a unit whose COMMIT failed: nil if its
 // marker is there, the commit's error if it is not and cannot come any more,
-// *AmbiguousError if the server does not answer in time.
+// *executors.AmbiguousError if the server does not answer in time.
 func (e *Engine) settle(ctx context.Context, m executors.Marker, commit error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opt.LookupTimeout)
 	defer cancel()
@@ -319,7 +319,7 @@ func (e *Engine) settle(ctx context.Context, m executors.Marker, commit error) e
 		case err == nil:
 			return fmt.Errorf("commit: %w", commit)
 		case classify(err) != executors.Transient || !sleep(ctx, pause):
-			return &AmbiguousError{Commit: commit, Lookup: err}
+			return &executors.AmbiguousError{Commit: commit, Lookup: err}
 		}
 	}
 }
